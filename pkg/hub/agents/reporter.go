@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
 // Counter is told what changes.
@@ -106,10 +107,7 @@ func (r *Reporter) onAddons() toolscache.ResourceEventHandler {
 		AddFunc:    take,
 		UpdateFunc: func(_, after any) { take(after) },
 		DeleteFunc: func(obj any) {
-			if gone, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
-				obj = gone.Obj
-			}
-			if addon, ok := obj.(*addonv1beta1.ManagedClusterAddOn); ok && addon.Name == contract.AddonName {
+			if addon, ok := kube.InEvent[*addonv1beta1.ManagedClusterAddOn](obj); ok && addon.Name == contract.AddonName {
 				r.forget(addon.Namespace)
 			}
 		},

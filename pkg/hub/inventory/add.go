@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -36,11 +37,9 @@ const (
 	// ControllerName maintains the profiles.
 	ControllerName = "hub.inventory"
 
-	// ReportControllerName creates the events about withheld profiles.
+	// ReportControllerName creates the events about withheld profiles, and about profiles that
+	// change too often.
 	ReportControllerName = "hub.inventory-report"
-
-	// HeldBackControllerName creates the events about profiles that change too often.
-	HeldBackControllerName = "hub.inventory-held-back"
 
 	// InstallControllerName makes ControllerName look again at pairs that wait because the
 	// install strategy may create their cluster's addon again.
@@ -248,9 +247,6 @@ func Add(ctx context.Context, mgr manager.Manager, opts Options) (conditions.Sou
 	if err := i.addReport(); err != nil {
 		return nil, fmt.Errorf("adding %s: %w", ReportControllerName, err)
 	}
-	if err := i.addHeldBack(); err != nil {
-		return nil, fmt.Errorf("adding %s: %w", HeldBackControllerName, err)
-	}
 	if err := i.addInstall(); err != nil {
 		return nil, fmt.Errorf("adding %s: %w", InstallControllerName, err)
 	}
@@ -321,21 +317,13 @@ func (i *inventory) start(ctx context.Context) error {
 	if i.withProfiles, err = i.prepare(ctx); err != nil {
 		return err
 	}
-	if !i.counting {
-		if err := countRejected(ctx, i.mgr.GetCache(), i.opts.Metrics); err != nil {
+	if i.opts.Metrics != nil {
+		if err := i.followOnce(ctx, &i.counting, &clusterv1.ManagedCluster{}, rejectedCounter{i.opts.Metrics}); err != nil {
 			return err
 		}
-		i.counting = true
 	}
-	if !i.followsMembers {
-		clusters, err := i.mgr.GetCache().GetInformer(ctx, &clusterv1.ManagedCluster{})
-		if err != nil {
-			return fmt.Errorf("caching ManagedClusters: %w", err)
-		}
-		if _, err := clusters.AddEventHandler(memberFollower{i}); err != nil {
-			return fmt.Errorf("following member ids: %w", err)
-		}
-		i.followsMembers = true
+	if err := i.followOnce(ctx, &i.followsMembers, &clusterv1.ManagedCluster{}, memberFollower{i}); err != nil {
+		return err
 	}
 	if i.withProfiles {
 		if err := i.followHeldIDs(ctx); err != nil {
@@ -356,17 +344,24 @@ func (i *inventory) start(ctx context.Context) error {
 // followHeldIDs makes claimants of a member id be reconciled when a profile gives it up. It may be
 // called again.
 func (i *inventory) followHeldIDs(ctx context.Context) error {
-	if i.followsHeldIDs {
+	return i.followOnce(ctx, &i.followsHeldIDs, &inventoryv1alpha1.ClusterProfile{}, heldFollower{memberFollower{i}})
+}
+
+// followOnce adds a handler to the cache of a kind, unless that is done.
+func (i *inventory) followOnce(
+	ctx context.Context, done *bool, kind client.Object, handler toolscache.ResourceEventHandler,
+) error {
+	if *done {
 		return nil
 	}
-	profiles, err := i.mgr.GetCache().GetInformer(ctx, &inventoryv1alpha1.ClusterProfile{})
+	informer, err := i.mgr.GetCache().GetInformer(ctx, kind)
 	if err != nil {
-		return fmt.Errorf("caching ClusterProfiles: %w", err)
+		return fmt.Errorf("caching %T: %w", kind, err)
 	}
-	if _, err := profiles.AddEventHandler(heldFollower{memberFollower{i}}); err != nil {
-		return fmt.Errorf("following the member ids of profiles: %w", err)
+	if _, err := informer.AddEventHandler(handler); err != nil {
+		return fmt.Errorf("following %T: %w", kind, err)
 	}
-	i.followsHeldIDs = true
+	*done = true
 	return nil
 }
 
@@ -459,7 +454,7 @@ func (i *inventory) followAccess(ctx context.Context) {
 
 // addReport registers the controller of the events.
 func (i *inventory) addReport() error {
-	reporter := newReporter(i.mgr.GetCache(), i.mgr.GetClient(), i.opts.Clock, i.opts.Rule, i.pairs.outcomes)
+	reporter := newReporter(i.mgr.GetCache(), i.mgr.GetClient(), i.opts, i.pairs.outcomes)
 	return builder.ControllerManagedBy(i.mgr).
 		Named(ReportControllerName).
 		WithOptions(controller.Options{RateLimiter: retries()}).
@@ -467,21 +462,10 @@ func (i *inventory) addReport() error {
 		Complete(reporter)
 }
 
-// addHeldBack registers the controller of the events about profiles that change too often.
-func (i *inventory) addHeldBack() error {
-	reporter := newHeldBackReporter(
-		i.mgr.GetCache(), i.mgr.GetClient(), i.opts.Clock, i.pairs.outcomes, i.opts.WriteEvery)
-	return builder.ControllerManagedBy(i.mgr).
-		Named(HeldBackControllerName).
-		WithOptions(controller.Options{RateLimiter: retries()}).
-		WatchesRawSource(&i.pairs.outcomes.heldTrigger).
-		Complete(reporter)
-}
-
 // addInstall registers the controller of askAgain.
 func (i *inventory) addInstall() error {
 	i.opts.Rule.SubscribeInstall(func(namespace string) {
-		i.pairs.outcomes.reportTrigger.Enqueue(types.NamespacedName{Name: namespace})
+		i.pairs.outcomes.reportTrigger.Enqueue(types.NamespacedName{Namespace: namespace})
 		i.installTrigger.Enqueue(types.NamespacedName{Name: InstallControllerName})
 	})
 	return builder.ControllerManagedBy(i.mgr).

@@ -289,7 +289,7 @@ func TestWhoIsToldOfAClusterThatChangesTooOften(t *testing.T) {
 	counts := metrics.New(metrics.Options{})
 	s.r.outcomes.metrics = counts
 	const every = 10 * time.Second
-	reporter := newHeldBackReporter(s.cache, s.Client, s.time, s.r.outcomes, every)
+	reporter := newReporter(s.cache, s.Client, Options{Clock: s.time, Rule: s.rule, WriteEvery: every}, s.r.outcomes)
 	notes := func() (notes []string) {
 		t.Helper()
 		_, err := reporter.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: s.c.Name}})

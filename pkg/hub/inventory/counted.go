@@ -1,16 +1,13 @@
 package inventory
 
 import (
-	"context"
-	"fmt"
-
 	toolscache "k8s.io/client-go/tools/cache"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/metrics"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
 // measured returns a comparison that tells the metrics when a ManagedCluster has changed,
@@ -25,20 +22,6 @@ func measured(
 		counts.ClusterChanged(after.GetName(), after.GetResourceVersion())
 		return true
 	}
-}
-
-// countRejected makes the metrics count the claims that are left out of the ManagedClusters
-// in a cache, from now on.
-func countRejected(ctx context.Context, informers cache.Informers, counts *metrics.Metrics) error {
-	if counts == nil {
-		return nil
-	}
-	clusters, err := informers.GetInformer(ctx, &clusterv1.ManagedCluster{})
-	if err != nil {
-		return fmt.Errorf("caching ManagedClusters: %w", err)
-	}
-	_, err = clusters.AddEventHandler(rejectedCounter{counts})
-	return err
 }
 
 // rejectedCounter counts the rejected claims recorded on cached ManagedClusters.
@@ -56,15 +39,10 @@ func (r rejectedCounter) OnUpdate(before, after any) {
 }
 
 // OnDelete implements toolscache.ResourceEventHandler.
-func (r rejectedCounter) OnDelete(before any) {
-	if missed, ok := before.(toolscache.DeletedFinalStateUnknown); ok {
-		before = missed.Obj
-	}
-	r.count(before, -1)
-}
+func (r rejectedCounter) OnDelete(before any) { r.count(before, -1) }
 
 func (r rejectedCounter) count(object any, sign int) {
-	cluster, ok := object.(*clusterv1.ManagedCluster)
+	cluster, ok := kube.InEvent[*clusterv1.ManagedCluster](object)
 	if !ok {
 		return
 	}

@@ -27,9 +27,8 @@
 //     upstream writes the profiles.
 //   - hub.inventory-report: events on set bindings and Placements that name the
 //     clusters whose profile is withheld and say why, and events on profiles that lack
-//     an access provider (package notices).
-//   - hub.inventory-held-back: events on ManagedClusters whose profiles change more often
-//     than their budgets allow.
+//     an access provider; and events on ManagedClusters whose profiles change more often
+//     than their budgets allow (package notices).
 //   - hub.inventory-install: looks again, at most once a second, at the pairs that wait
 //     because the install strategy may create their cluster's addon again, when the
 //     strategy or its Placements' decisions change.

@@ -122,11 +122,11 @@ func TestEventsAboutTheInstallPlacement(t *testing.T) {
 	definition := installedBy(install, placement.Name)
 	s.CleanUp(definition)
 	s.MustCreate(definition)
-	reporter := newReporter(s.cache, s.r.writer, s.time, s.rule, s.r.outcomes)
+	reporter := newReporter(s.cache, s.r.writer, Options{Clock: s.time, Rule: s.rule}, s.r.outcomes)
 	reports := func(want ...string) {
 		t.Helper()
 		s.wire.Reset()
-		request := reconcile.Request{NamespacedName: types.NamespacedName{Name: install}}
+		request := reconcile.Request{NamespacedName: types.NamespacedName{Namespace: install}}
 		if _, err := reporter.Reconcile(t.Context(), request); err != nil {
 			t.Fatal(err)
 		}

@@ -18,8 +18,7 @@ import (
 // expects a profile has no entry.
 type outcomes struct {
 	statusChanged func(cluster string) // nil: not reported
-	reportTrigger kube.Trigger         // by namespace
-	heldTrigger   kube.Trigger         // by cluster
+	reportTrigger kube.Trigger         // by the scope of a Reporter
 	metrics       *metrics.Metrics     // nil: not counted
 
 	mu    sync.RWMutex
@@ -60,7 +59,6 @@ const reportDelay = time.Second
 func newOutcomes() *outcomes {
 	return &outcomes{
 		reportTrigger: kube.Trigger{Delay: reportDelay},
-		heldTrigger:   kube.Trigger{Delay: reportDelay},
 		pairs:         map[types.NamespacedName]outcome{},
 		namespaces:    kube.SetIndex[string, string]{},
 		clusters:      kube.SetIndex[string, string]{},
@@ -120,7 +118,7 @@ func (o *outcomes) holdBack(pair types.NamespacedName, before, now bool) {
 		more = -1
 	}
 	o.metrics.HoldBackProfiles(more)
-	o.heldTrigger.Enqueue(types.NamespacedName{Name: pair.Name})
+	o.reportTrigger.Enqueue(types.NamespacedName{Name: pair.Name})
 }
 
 // heldBack returns the namespaces in which changes of a cluster's profile are held back.
@@ -148,7 +146,7 @@ func (o *outcomes) removedInconclusively(
 		}
 		o.inconclusive[placement][cluster] = removal
 		o.mu.Unlock()
-		o.reportTrigger.Enqueue(types.NamespacedName{Name: placement.Namespace})
+		o.reportTrigger.Enqueue(types.NamespacedName{Namespace: placement.Namespace})
 	}
 }
 
@@ -182,7 +180,7 @@ func (o *outcomes) overruled(pair types.NamespacedName, names []string, now time
 	}
 	o.overruledAt[pair.Namespace][pair.Name] = overruling{at: now, names: names[:min(len(names), maxNames+1)]}
 	o.mu.Unlock()
-	o.reportTrigger.Enqueue(types.NamespacedName{Name: pair.Namespace})
+	o.reportTrigger.Enqueue(types.NamespacedName{Namespace: pair.Namespace})
 }
 
 // overruledIn returns, by cluster, the properties of a namespace's profiles that were
@@ -206,7 +204,7 @@ func (o *outcomes) overruledIn(namespace string, now time.Time) map[string][]str
 
 func (o *outcomes) enqueueReports(pair types.NamespacedName) {
 	o.enqueueStatus(pair.Name)
-	o.reportTrigger.Enqueue(types.NamespacedName{Name: pair.Namespace})
+	o.reportTrigger.Enqueue(types.NamespacedName{Namespace: pair.Namespace})
 }
 
 // enqueueStatus announces that the condition of a cluster, or of every cluster if the name

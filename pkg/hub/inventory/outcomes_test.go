@@ -30,7 +30,7 @@ func TestOutcomesAnnounceChanges(t *testing.T) {
 		clusters = nil
 		for namespaces.Len() > 0 {
 			req, _ := namespaces.Get()
-			names = append(names, req.Name)
+			names = append(names, req.Namespace)
 			namespaces.Done(req)
 		}
 		return names

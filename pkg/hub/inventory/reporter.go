@@ -3,8 +3,8 @@ package inventory
 import (
 	"context"
 	"slices"
+	"time"
 
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -16,39 +16,56 @@ import (
 // eventAction is what the controller did or refrained from.
 const eventAction = "Publish"
 
-// Reporter creates the events that say which profiles of a namespace are withheld, or
-// lack an access provider, and why, and what slices of Placements do to clusters. The
-// request's name is the namespace.
+// heldBackAfter is for how long changes of a profile must have had to wait for its budget,
+// one after the other, before somebody is told.
+const heldBackAfter = time.Minute
+
+// Reporter creates events about a namespace and about a cluster. Those about a namespace say
+// which of its profiles are withheld, or lack an access provider, and why, and what slices of
+// Placements do to clusters. Those about a cluster say that its profiles change more often than
+// their budgets allow. The request is a namespace without a name, or the name of a cluster.
 type Reporter struct {
 	rule     *selection.Rule
 	outcomes *outcomes
-	events   *notices.Reporter
 	clock    clock.PassiveClock
+	every    time.Duration // Options.WriteEvery
+
+	// Many clusters must not delay the events of namespaces, so the rates are their own.
+	inNamespaces, onClusters *notices.Reporter
 }
 
-func newReporter(
-	reader client.Reader, writer client.Client, clock clock.PassiveClock, rule *selection.Rule, outcomes *outcomes,
-) *Reporter {
+func newReporter(reader client.Reader, writer client.Client, opts Options, outcomes *outcomes) *Reporter {
+	events := func() *notices.Reporter {
+		return notices.NewReporter(reader, writer, opts.Clock, ControllerName, eventAction)
+	}
 	return &Reporter{
-		rule: rule, outcomes: outcomes, clock: clock,
-		events: notices.NewReporter(reader, writer, clock, ControllerName, eventAction),
+		rule: opts.Rule, outcomes: outcomes, clock: opts.Clock, every: opts.WriteEvery,
+		inNamespaces: events(), onClusters: events(),
 	}
 }
 
-// Reconcile creates an event about each object of the namespace whose last event is out of
-// date.
+// Reconcile creates an event about each object in the scope whose last event is out of date.
 func (r *Reporter) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	scope := types.NamespacedName{Namespace: req.Name}
-	risks, err := r.rule.InstallRisks(ctx, req.Name)
-	if err != nil {
-		return reconcile.Result{}, err
+	scope, events := req.NamespacedName, r.onClusters
+	current := heldBackNotices(scope.Name, r.outcomes.heldBack(scope.Name), r.every)
+	if scope.Namespace != "" {
+		var err error
+		if current, err = r.in(ctx, scope.Namespace); err != nil {
+			return reconcile.Result{}, err
+		}
+		events = r.inNamespaces
 	}
-	now := r.clock.Now()
-	current := slices.Concat(
-		desiredNotices(r.outcomes.in(req.Name)),
-		overruledNotices(r.outcomes.overruledIn(req.Name, now)),
-		sliceNotices(risks, r.outcomes.inconclusiveIn(req.Name, now)),
-	)
-	again, err := r.events.Report(ctx, scope, current)
+	again, err := events.Report(ctx, scope, current)
 	return reconcile.Result{RequeueAfter: again}, err
+}
+
+// in returns everything to report in a namespace.
+func (r *Reporter) in(ctx context.Context, namespace string) ([]notices.Notice, error) {
+	risks, err := r.rule.InstallRisks(ctx, namespace)
+	now := r.clock.Now()
+	return slices.Concat(
+		desiredNotices(r.outcomes.in(namespace)),
+		overruledNotices(r.outcomes.overruledIn(namespace, now)),
+		sliceNotices(risks, r.outcomes.inconclusiveIn(namespace, now)),
+	), err
 }

@@ -152,11 +152,11 @@ func TestConditionSaysWhyNothingIsWritten(t *testing.T) {
 
 func TestEventsReportChanges(t *testing.T) {
 	s := newStepper(t, mapHub)
-	reporter := newReporter(s.cache, s.r.writer, s.time, s.rule, s.r.outcomes)
+	reporter := newReporter(s.cache, s.r.writer, Options{Clock: s.time, Rule: s.rule}, s.r.outcomes)
 	step := func(want ...string) reconcile.Result {
 		t.Helper()
 		s.wire.Reset()
-		result, err := reporter.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: s.ns}})
+		result, err := reporter.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Namespace: s.ns}})
 		if err != nil {
 			t.Fatalf("reconcile: %v", err)
 		}

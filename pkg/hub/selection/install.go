@@ -221,10 +221,7 @@ func (r *Rule) SubscribeInstall(changed func(namespace string)) {
 // onInstallStrategy tells subscribers about the Placements of a changed install strategy.
 func (r *Rule) onInstallStrategy() toolscache.ResourceEventHandler {
 	announce := func(obj any) {
-		if missed, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
-			obj = missed.Obj
-		}
-		if definition, ok := obj.(*addonv1beta1.ClusterManagementAddOn); ok {
+		if definition, ok := kube.InEvent[*addonv1beta1.ClusterManagementAddOn](obj); ok {
 			for _, p := range definition.Spec.InstallStrategy.Placements {
 				r.changes.announceInstall(p.Namespace)
 			}

@@ -140,7 +140,7 @@ func (a *Accounts) publish(
 
 func handlers(changed func(*authv1beta1.ManagedServiceAccount)) toolscache.ResourceEventHandler {
 	call := func(obj any) {
-		if account, ok := obj.(*authv1beta1.ManagedServiceAccount); ok {
+		if account, ok := kube.InEvent[*authv1beta1.ManagedServiceAccount](obj); ok {
 			changed(account)
 		}
 	}
@@ -153,12 +153,7 @@ func handlers(changed func(*authv1beta1.ManagedServiceAccount)) toolscache.Resou
 				call(after)
 			}
 		},
-		DeleteFunc: func(obj any) {
-			if lost, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
-				obj = lost.Obj
-			}
-			call(obj)
-		},
+		DeleteFunc: call,
 	}
 }
 
