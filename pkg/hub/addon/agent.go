@@ -80,7 +80,9 @@ type inventoryAgent struct {
 
 var _ agent.AgentAddon = &inventoryAgent{}
 
-func newAgent(renderers *manifests.Renderers, grants *grants, outcomes *configuration.Outcomes, caches observed) *inventoryAgent {
+func newAgent(
+	renderers *manifests.Renderers, grants *grants, outcomes *configuration.Outcomes, caches observed,
+) *inventoryAgent {
 	a := &inventoryAgent{observed: caches, renderers: renderers, grants: grants, outcomes: outcomes}
 	a.options = a.agentOptions()
 	return a

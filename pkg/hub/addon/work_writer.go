@@ -51,7 +51,8 @@ func (n namespaceWriter) Create(
 ) (*workv1.ManifestWork, error) {
 	ruled := *work
 	var err error
-	if ruled.Spec.ManifestConfigs, err = manifests.WithRules(work.Spec.ManifestConfigs, work.Spec.Workload.Manifests); err != nil {
+	ruled.Spec.ManifestConfigs, err = manifests.WithRules(work.Spec.ManifestConfigs, work.Spec.Workload.Manifests)
+	if err != nil {
 		return nil, err
 	}
 	return n.ManifestWorkInterface.Create(ctx, &ruled, opts)

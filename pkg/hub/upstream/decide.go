@@ -63,7 +63,8 @@ func judgeRegistration(name string, role *rbacv1.ClusterRole, known bool, overri
 		return Verdict{}
 	default:
 		return forbidden(contract.ReasonUpstreamGateUnknown,
-			fmt.Sprintf("ClusterRole %q, which shows whether OCM's ClusterProfile feature gate is on, is missing or empty", name),
+			fmt.Sprintf("ClusterRole %q, which shows whether OCM's ClusterProfile feature gate is on, "+
+				"is missing or empty", name),
 			"name the right one in the chart's value upstreamRegistrationClusterRole, "+
 				"or assert that the gate is off with upstreamGates=off")
 	}

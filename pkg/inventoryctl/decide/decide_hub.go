@@ -300,7 +300,8 @@ func (f HubFacts) checkRegistrationGate() Finding {
 	case verdict.Allowed:
 		return ok(name, "it is off, so this addon writes the ClusterProfiles")
 	}
-	return problem(name, verdict.Problem, verdict.Fix+": "+docs.URL("docs/compatibility.md#coexistence-with-ocms-own-feature-gates"))
+	return problem(name, verdict.Problem,
+		verdict.Fix+": "+docs.URL("docs/compatibility.md#coexistence-with-ocms-own-feature-gates"))
 }
 
 func (f HubFacts) checkProxyGate() Finding {
