@@ -86,6 +86,9 @@ func (r *Rule) PrepareWithoutProfiles(ctx context.Context) error {
 }
 
 func (r *Rule) prepare(ctx context.Context, profiles bool) error {
+	if err := r.startInformers(ctx, profiles); err != nil {
+		return err
+	}
 	needed := indexes
 	if !profiles {
 		needed = needed[:len(needed)-profileIndexes]
@@ -96,11 +99,8 @@ func (r *Rule) prepare(ctx context.Context, profiles bool) error {
 			return fmt.Errorf("adding index %s: %w", index.name, err)
 		}
 	}
-	// The other kinds got their informers with their indexes. All are needed before the
-	// first event, because each route reads several kinds.
-	for _, obj := range []client.Object{
-		kube.Partial(kube.NamespaceKind), kube.Partial(kube.CRDKind), &addonv1beta1.ManagedClusterAddOn{},
-	} {
+	// All are needed before the first event, because each route reads several kinds.
+	for _, obj := range r.kinds(profiles) {
 		if _, err := r.cache.GetInformer(ctx, obj); err != nil {
 			return fmt.Errorf("caching %T: %w", obj, err)
 		}
@@ -135,6 +135,32 @@ func (r *Rule) prepare(ctx context.Context, profiles bool) error {
 		r.settling.start(r.clock.Now(), publishing, namespaces)
 	}
 	r.prepared.Store(true)
+	return nil
+}
+
+// kinds returns an object of every kind that the rule reads.
+func (r *Rule) kinds(profiles bool) []client.Object {
+	kinds := []client.Object{
+		kube.Partial(kube.NamespaceKind), kube.Partial(kube.CRDKind), &addonv1beta1.ClusterManagementAddOn{},
+	}
+	for _, source := range sources {
+		kinds = append(kinds, source.object)
+	}
+	if profiles {
+		kinds = append(kinds, &inventoryv1alpha1.ClusterProfile{})
+	}
+	return kinds
+}
+
+// startInformers begins to fill the cache with all kinds before the first is awaited. Each takes
+// a second or two, because an API server that streams a list says only with its next bookmark
+// that the list is complete.
+func (r *Rule) startInformers(ctx context.Context, profiles bool) error {
+	for _, obj := range r.kinds(profiles) {
+		if _, err := r.cache.GetInformer(ctx, obj, cache.BlockUntilSynced(false)); err != nil {
+			return fmt.Errorf("caching %T: %w", obj, err)
+		}
+	}
 	return nil
 }
 

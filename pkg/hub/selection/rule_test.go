@@ -224,6 +224,40 @@ func TestPrepareResumesWhereItFailed(t *testing.T) {
 	}
 }
 
+// startingCache records which informers are first asked for by somebody who waits.
+type startingCache struct {
+	fakeCache
+	begun   map[string]bool
+	awaited []string
+}
+
+func (c *startingCache) GetInformer(
+	ctx context.Context, obj client.Object, opts ...cache.InformerGetOption,
+) (cache.Informer, error) {
+	options := cache.InformerGetOptions{}
+	for _, set := range opts {
+		set(&options)
+	}
+	kind := fmt.Sprintf("%T %s", obj, obj.GetObjectKind().GroupVersionKind().Kind)
+	if waits := options.BlockUntilSynced == nil || *options.BlockUntilSynced; waits && !c.begun[kind] {
+		c.awaited = append(c.awaited, kind)
+	}
+	c.begun[kind] = true
+	return c.fakeCache.GetInformer(ctx, obj, opts...)
+}
+
+// TestPrepareFillsTheCacheInParallel: a manager that starts, or takes over, does not wait for
+// one kind after the other.
+func TestPrepareFillsTheCacheInParallel(t *testing.T) {
+	c := &startingCache{fakeCache: newFakeCache(), begun: map[string]bool{}}
+	if err := newRule(c, c, testingclock.NewFakePassiveClock(time.Now())).Prepare(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if len(c.begun) < len(sources) || len(c.awaited) > 0 {
+		t.Errorf("of %d kinds, %q were begun only when they were awaited", len(c.begun), c.awaited)
+	}
+}
+
 func TestSettle(t *testing.T) {
 	others := []string{"another"}
 	t.Run("a withdrawal waits until an absence has lasted", func(t *testing.T) {
