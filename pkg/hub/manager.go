@@ -29,6 +29,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/upstream"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/watch"
 )
 
 const (
@@ -63,7 +64,7 @@ func run(ctx context.Context, cfg *rest.Config, opts *Options) error {
 		return fmt.Errorf("registering metrics: %w", err)
 	}
 	defer controllermetrics.Registry.Unregister(counts)
-	cfg = counts.CountWrites(kube.BoundWrites(kube.RelistAfterOutage(cfg, relistWithin), kube.WriteTimeout))
+	cfg = counts.CountWrites(kube.BoundWrites(watch.RelistAfterOutage(cfg, relistWithin), kube.WriteTimeout))
 	cfg.UserAgent = userAgent
 	health, err := newHealth(opts.HealthProbeBindAddress)
 	if err != nil {
@@ -130,7 +131,7 @@ func newManager(ctx context.Context, cfg *rest.Config, opts *Options) (manager.M
 
 // addControllers lists everything that the manager runs.
 func addControllers(ctx context.Context, mgr manager.Manager, opts *Options, counts *metrics.Metrics) error {
-	definitions := kube.NewDefinitions(mgr.GetAPIReader(), clock.RealClock{})
+	definitions := watch.NewDefinitions(mgr.GetAPIReader(), clock.RealClock{})
 	if err := definitions.AddTo(mgr, definitionsControllerName); err != nil {
 		return fmt.Errorf("adding %s: %w", definitionsControllerName, err)
 	}
@@ -222,7 +223,7 @@ func reinstalls(rule *selection.Rule) addon.Reinstalls {
 
 // addDecisions returns the references to profiles; nil if there are none.
 func addDecisions(
-	mgr manager.Manager, opts *Options, rule *selection.Rule, definitions *kube.Definitions,
+	mgr manager.Manager, opts *Options, rule *selection.Rule, definitions *watch.Definitions,
 ) (inventory.References, error) {
 	if !opts.Decisions {
 		return nil, nil

@@ -26,6 +26,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/internal/certtest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/watch"
 )
 
 // BenchmarkCacheMemory measures what the manager's shared cache keeps of a cluster
@@ -56,7 +57,7 @@ func measureCache(b *testing.B, clusters int) {
 	mgr, err := newManager(ctx, server.Config(b), opts)
 	apitest.Must(b, err)
 	apitest.Run(b, mgr.GetCache().Start)
-	definitions := kube.NewDefinitions(mgr.GetAPIReader(), clock.RealClock{})
+	definitions := watch.NewDefinitions(mgr.GetAPIReader(), clock.RealClock{})
 	rule := selection.New(mgr.GetCache(), mgr.GetAPIReader(), definitions, clock.RealClock{})
 	apitest.Must(b, rule.Prepare(ctx))
 	mgr.GetCache().WaitForCacheSync(ctx)

@@ -19,6 +19,7 @@ import (
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/watch"
 )
 
 // The hub is asked again after recheckFirst, then at doubling intervals up to recheckMost.
@@ -37,9 +38,9 @@ const (
 // ocmKinds are the kinds that every hub of Open Cluster Management serves and without which
 // the manager's caches cannot sync. Controllers wait themselves for kinds that may be
 // installed much later, such as ClusterProfiles.
-func ocmKinds() kube.Kinds {
+func ocmKinds() watch.Kinds {
 	kinds := selection.Kinds()
-	maps.Copy(kinds, kube.Kinds{
+	maps.Copy(kinds, watch.Kinds{
 		"clustermanagementaddons.addon.open-cluster-management.io": addonKind("ClusterManagementAddOn"),
 		"addondeploymentconfigs.addon.open-cluster-management.io":  addonKind("AddOnDeploymentConfig"),
 		"manifestworks.work.open-cluster-management.io": {
@@ -63,7 +64,7 @@ func waitForOCM(ctx context.Context, cfg *rest.Config, report func(waiting strin
 	if err != nil {
 		return false, err
 	}
-	discovery, err := kube.NewDiscovery(cfg, httpClient)
+	discovery, err := watch.NewDiscovery(cfg, httpClient)
 	if err != nil {
 		return false, err
 	}
@@ -92,7 +93,7 @@ func waitForOCM(ctx context.Context, cfg *rest.Config, report func(waiting strin
 }
 
 // unserved lists the kinds that the hub does not serve, and the first error of checking that.
-func unserved(ctx context.Context, discovery *kube.Discovery) string {
+func unserved(ctx context.Context, discovery *watch.Discovery) string {
 	var names []string
 	var failure error
 	kinds := ocmKinds()

@@ -3,6 +3,7 @@ package kube
 import (
 	"slices"
 
+	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -31,4 +32,14 @@ func Never(_, _ client.Object) bool { return false }
 // AfterStart passes everything except the objects that exist when a watch begins.
 func AfterStart() predicate.Predicate {
 	return predicate.Funcs{CreateFunc: func(e event.CreateEvent) bool { return !e.IsInInitialList }}
+}
+
+// InEvent returns the object that an informer's event is about; if its deletion was missed, the
+// last known state.
+func InEvent[T any](obj any) (T, bool) {
+	if stale, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
+		obj = stale.Obj
+	}
+	typed, ok := obj.(T)
+	return typed, ok
 }

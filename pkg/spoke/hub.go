@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/watch"
 )
 
 // clusterAccess is the client configuration for a cluster that the agent does not run on:
@@ -32,7 +33,7 @@ type clusterAccess struct {
 	proxyCA string
 
 	// relist is for how long caches are listed again, one after the other, after the cluster
-	// could not be reached (kube.RelistAfterOutage).
+	// could not be reached (watch.RelistAfterOutage).
 	relist time.Duration
 
 	digest [sha256.Size]byte
@@ -52,7 +53,7 @@ func (h *clusterAccess) current() (*rest.Config, error) {
 	}
 	trust(cfg, h.proxyCA)
 	cfg.UserAgent = userAgent
-	h.cfg, h.digest = kube.RelistAfterOutage(cfg, h.relist), digest
+	h.cfg, h.digest = watch.RelistAfterOutage(cfg, h.relist), digest
 	return h.cfg, nil
 }
 

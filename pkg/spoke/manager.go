@@ -24,6 +24,7 @@ import (
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/watch"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/spoke/cleanup"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/spoke/property"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/spoke/report"
@@ -52,7 +53,7 @@ func Run(ctx context.Context, opts Options) error {
 		return err
 	}
 	cfg.UserAgent = userAgent
-	return run(ctx, kube.RelistAfterOutage(cfg, relistSpoke), hub, opts)
+	return run(ctx, watch.RelistAfterOutage(cfg, relistSpoke), hub, opts)
 }
 
 // run publishes from one spoke until ctx ends.

@@ -21,7 +21,7 @@ import (
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
-	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/watch"
 )
 
 const (
@@ -56,7 +56,7 @@ func BenchmarkHubAfterAnOutage(b *testing.B) {
 		benchOutage(b, agents, func(cfg *rest.Config) *rest.Config { return cfg })
 	})
 	b.Run("relist", func(b *testing.B) {
-		benchOutage(b, agents, func(cfg *rest.Config) *rest.Config { return kube.RelistAfterOutage(cfg, relistHub) })
+		benchOutage(b, agents, func(cfg *rest.Config) *rest.Config { return watch.RelistAfterOutage(cfg, relistHub) })
 	})
 }
 

@@ -14,6 +14,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/watch"
 )
 
 // World is what does not change from state to state.
@@ -114,7 +115,7 @@ const (
 // start makes a manager start whose caches show all that is on the hub.
 func (w *World) start(s *State) {
 	w.now = s
-	rule := selection.New(w.Cache, w.Live, kube.NewDefinitions(w.Live, w), w)
+	rule := selection.New(w.Cache, w.Live, watch.NewDefinitions(w.Live, w), w)
 	if err := rule.Prepare(context.Background()); err != nil {
 		panic(err)
 	}

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/watch"
 )
 
 // ControllerName is the controller's name in logs, metrics and as field manager.
@@ -86,7 +86,7 @@ var onlyKey = types.NamespacedName{Name: "access"}
 
 // Add registers the controller of a Resolver, and its sources.
 func Add(mgr manager.Manager, opts Options) (*Resolver, error) {
-	c, err := kube.NewWatchClient(mgr)
+	c, err := watch.NewWatchClient(mgr)
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/watch"
 )
 
 // absences hold back the absence of shared objects until it counts.
@@ -40,7 +41,7 @@ func (a *absences) settleConfigurations(
 	var wait time.Duration
 	if facts.unknown != "" {
 		last = a.configurations.Unknown()
-		if !kube.IsTransient(facts.unknown) {
+		if !watch.IsTransient(facts.unknown) {
 			return facts, 0
 		}
 	} else {
@@ -55,7 +56,7 @@ func (a *absences) settleConfigurations(
 	case last != nil:
 		facts.unknown, facts.served, facts.configurations = "", true, *last
 	case wait > 0:
-		facts.unknown = kube.NotFoundYet
+		facts.unknown = watch.NotFoundYet
 	}
 	return facts, wait
 }
@@ -69,7 +70,7 @@ func settleObject[T any](held *kube.Held[*T], f found[T], now time.Time, wait *t
 	last, left := held.Settle(f.object, now)
 	*wait = kube.Sooner(*wait, left)
 	if last == nil && left > 0 {
-		return found[T]{unknown: kube.NotFoundYet}
+		return found[T]{unknown: watch.NotFoundYet}
 	}
 	return found[T]{object: last}
 }

@@ -12,7 +12,7 @@ import (
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
-	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/watch"
 )
 
 // Names of cluster-proxy's components on the hub, which are not configurable (cluster-proxy
@@ -177,7 +177,7 @@ type problem struct {
 }
 
 // unknown is the problem that something is unknown; why is the end of a sentence about it.
-func unknown(what, why string) problem { return problem{what + " " + why, kube.IsTransient(why)} }
+func unknown(what, why string) problem { return problem{what + " " + why, watch.IsTransient(why)} }
 
 // report adds the problem of one provider. expected says whether the cluster should have
 // it.

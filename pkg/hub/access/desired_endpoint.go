@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
-	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/watch"
 )
 
 // proxyFacts are the facts about cluster-proxy on the hub.
@@ -157,7 +157,7 @@ func unknownEndpoint(kind, namespace, name, why string) endpoint {
 	if namespace != "" {
 		name = namespace + "/" + name
 	}
-	return endpoint{problem: fmt.Sprintf("%s %s %s", kind, name, why), transient: kube.IsTransient(why)}
+	return endpoint{problem: fmt.Sprintf("%s %s %s", kind, name, why), transient: watch.IsTransient(why)}
 }
 
 func firstUnknown(list ...endpoint) endpoint {

@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/certtest"
-	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/watch"
 )
 
 const (
@@ -174,7 +174,7 @@ func TestEndpointIsUnknownWhileSomethingCannotBeRead(t *testing.T) {
 				want:   endpoint{problem: "Secret proxy/cluster-proxy-user-serving-cert " + unread},
 			},
 			"the Secret has not been read yet": {
-				change: func(f *proxyFacts) { f.secret = found[corev1.Secret]{unknown: kube.NotReadYet} },
+				change: func(f *proxyFacts) { f.secret = found[corev1.Secret]{unknown: watch.NotReadYet} },
 				want: endpoint{
 					problem: "Secret proxy/cluster-proxy-user-serving-cert has not been read yet", transient: true,
 				},

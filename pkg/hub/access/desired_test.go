@@ -11,7 +11,7 @@ import (
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/certtest"
-	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/watch"
 )
 
 type entries = []inventoryv1alpha1.AccessProvider
@@ -208,7 +208,7 @@ func TestDecideClusterProxyProvider(t *testing.T) {
 		},
 		"something on the hub is not known yet: no word of it": {
 			endpoint: endpoint{
-				problem: "it " + kube.NotReadYet, transient: true,
+				problem: "it " + watch.NotReadYet, transient: true,
 			},
 			cluster: clusterFacts{proxied: true},
 			want:    Decision{Direct: none, Lacking: []string{"open-cluster-management"}},

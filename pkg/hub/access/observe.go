@@ -18,6 +18,7 @@ import (
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/watch"
 )
 
 const configurationCRD = "managedproxyconfigurations.proxy.open-cluster-management.io"
@@ -49,19 +50,19 @@ type observer struct {
 	listener listener
 
 	// These run all the time; nil if they are not configured.
-	crds, services, secrets, states, addons, direct *kube.Follower
+	crds, services, secrets, states, addons, direct *watch.Follower
 
 	proxied *proxied // the clusters with cluster-proxy's addon
 
 	// configurations runs while the CRD with configurationUID exists. Only the reconciler
 	// uses both.
-	configurations     *kube.Follower
+	configurations     *watch.Follower
 	configurationUID   types.UID
 	stopConfigurations context.CancelFunc
 
 	mu sync.Mutex
 	// clusters runs once an entry refers to a ManagedCluster.
-	clusters *kube.Follower
+	clusters *watch.Follower
 	// ctx is that of Start, for followers that start later; nil before and after.
 	ctx     context.Context
 	running sync.WaitGroup
@@ -100,20 +101,20 @@ func named(name string) client.ListOption {
 }
 
 // follow follows objects that concern all clusters.
-func (o *observer) follow(obj client.Object, list client.ObjectList, selected ...client.ListOption) *kube.Follower {
+func (o *observer) follow(obj client.Object, list client.ObjectList, selected ...client.ListOption) *watch.Follower {
 	return o.followWith(obj, list, func(_, _ client.Object) { o.listener.shared() }, selected...)
 }
 
 func (o *observer) followWith(
 	obj client.Object, list client.ObjectList, changed func(before, after client.Object), selected ...client.ListOption,
-) *kube.Follower {
-	return kube.NewFollower(o.client, o.following(obj, list, changed, selected...))
+) *watch.Follower {
+	return watch.NewFollower(o.client, o.following(obj, list, changed, selected...))
 }
 
 func (o *observer) following(
 	obj client.Object, list client.ObjectList, changed func(before, after client.Object), selected ...client.ListOption,
-) kube.Follow {
-	return kube.Follow{
+) watch.Follow {
+	return watch.Follow{
 		Object: obj, List: list, Select: selected, Trim: trim,
 		Changed:     changed,
 		SkipInitial: true, // Synced announces all of it
@@ -123,8 +124,8 @@ func (o *observer) following(
 }
 
 // followAddons follows cluster-proxy's addons.
-func (o *observer) followAddons() *kube.Follower {
-	var addons *kube.Follower
+func (o *observer) followAddons() *watch.Follower {
+	var addons *watch.Follower
 	follow := o.following(kube.Partial(addonKind), kube.PartialList(addonKind), o.addonChanged, named(proxyAddonName))
 	follow.Synced = func() {
 		for _, addon := range addons.Objects() {
@@ -139,7 +140,7 @@ func (o *observer) followAddons() *kube.Follower {
 		}
 		o.listener.shared()
 	}
-	addons = kube.NewFollower(o.client, follow)
+	addons = watch.NewFollower(o.client, follow)
 	return addons
 }
 
@@ -163,7 +164,7 @@ func (o *observer) Start(ctx context.Context) error {
 }
 
 // run runs a follower until stop is called or Start ends.
-func (o *observer) run(f *kube.Follower) (stop context.CancelFunc) {
+func (o *observer) run(f *watch.Follower) (stop context.CancelFunc) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.ctx == nil {
@@ -175,8 +176,8 @@ func (o *observer) run(f *kube.Follower) (stop context.CancelFunc) {
 }
 
 // steady returns the followers that run all the time.
-func (o *observer) steady() []*kube.Follower {
-	return []*kube.Follower{o.crds, o.services, o.secrets, o.states, o.addons, o.direct}
+func (o *observer) steady() []*watch.Follower {
+	return []*watch.Follower{o.crds, o.services, o.secrets, o.states, o.addons, o.direct}
 }
 
 // observe returns the facts about the objects that concern all clusters. It starts to
@@ -203,7 +204,7 @@ func (o *observer) observe() sharedFacts {
 
 func (o *observer) stable() bool {
 	all := append(o.steady(), o.configurations, o.clusters)
-	return !slices.ContainsFunc(all, func(f *kube.Follower) bool { return !f.Stable() }) &&
+	return !slices.ContainsFunc(all, func(f *watch.Follower) bool { return !f.Stable() }) &&
 		(!o.opts.ClusterProxy.Enabled || o.opts.ClusterProxy.Gate.Stable())
 }
 
@@ -286,7 +287,7 @@ func (o *observer) clusterFacts(cluster string, shared *snapshot) clusterFacts {
 		var known bool
 		facts.proxied, known = o.proxied.of(cluster, isThere(o.addons.Get(cluster+"/"+proxyAddonName)))
 		if !known {
-			facts.proxiedUnknown = kube.NotFoundYet
+			facts.proxiedUnknown = watch.NotFoundYet
 		}
 	}
 	if entry, ok := shared.entries[cluster]; ok {
@@ -352,7 +353,7 @@ func either(before, after client.Object) client.Object {
 
 // findObject returns what a follower knows about one object, as T. An object that is being
 // deleted counts as absent.
-func findObject[T any](f *kube.Follower, key string) found[T] {
+func findObject[T any](f *watch.Follower, key string) found[T] {
 	result := found[T]{unknown: f.Unknown()}
 	if result.unknown != "" {
 		return result
@@ -363,7 +364,7 @@ func findObject[T any](f *kube.Follower, key string) found[T] {
 	return result
 }
 
-func configurationsOf(f *kube.Follower) []configuration {
+func configurationsOf(f *watch.Follower) []configuration {
 	var list []configuration
 	for _, obj := range f.Objects() {
 		object, ok := obj.(*unstructured.Unstructured)

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/watch"
 )
 
 // syncTimeout bounds how long profiles wait, after a start, for an API server that does not
@@ -22,7 +23,7 @@ type Resolver struct {
 	opts     Options
 	observer *observer
 	state    *state // nil if nothing is stored
-	trigger  kube.Trigger
+	trigger  watch.Trigger
 
 	// ready is closed when everything readable has been read once.
 	ready chan struct{}

@@ -22,6 +22,7 @@ import (
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/watch"
 )
 
 // ControllerName is the controller's name in logs, metrics, field managers and
@@ -85,7 +86,7 @@ func Add(ctx context.Context, mgr manager.Manager, opts Options) error {
 	if opts.Clock == nil {
 		opts.Clock = clock.RealClock{}
 	}
-	routes := &routes{ctx: ctx, reader: mgr.GetCache(), trigger: &kube.Trigger{Delay: delay}}
+	routes := &routes{ctx: ctx, reader: mgr.GetCache(), trigger: &watch.Trigger{Delay: delay}}
 	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](retryFirst, retryMost)
 	addonMatters := builder.WithPredicates(kube.OnChange(addonChanged))
 	b := builder.ControllerManagedBy(mgr).
@@ -110,13 +111,13 @@ func Add(ctx context.Context, mgr manager.Manager, opts Options) error {
 type routes struct {
 	ctx     context.Context // for reads from the cache, which do not block
 	reader  client.Reader
-	trigger *kube.Trigger
+	trigger *watch.Trigger
 }
 
 // enqueue enqueues one cluster, or all of them if the name is empty.
 func (r *routes) enqueue(cluster string) {
 	if cluster != "" {
-		r.trigger.EnqueueWithPriority(types.NamespacedName{Name: cluster}, kube.PriorityLow)
+		r.trigger.EnqueueWithPriority(types.NamespacedName{Name: cluster}, watch.PriorityLow)
 		return
 	}
 	addons := &addonv1beta1.ManagedClusterAddOnList{}

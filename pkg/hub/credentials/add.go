@@ -29,6 +29,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/fair"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/watch"
 )
 
 // Names of the controllers, used alike in logs, metrics and field managers.
@@ -109,7 +110,7 @@ type Options struct {
 
 	// Definitions know whether missing accounts are missed. They must follow what the rule
 	// reads, too, because accounts are restored together with that. Required.
-	Definitions *kube.Definitions
+	Definitions *watch.Definitions
 
 	// UpstreamSyncer finds out whether upstream's syncer is on. Required.
 	UpstreamSyncer UpstreamSyncer
@@ -154,7 +155,7 @@ type Credentials struct {
 	problems   *accountProblems
 	refusals   *refusals
 
-	accountTrigger, grantTrigger *kube.Trigger
+	accountTrigger, grantTrigger *watch.Trigger
 
 	statusChanged func(cluster string) // nil: nobody reports it
 
@@ -203,7 +204,7 @@ func Add(ctx context.Context, mgr manager.Manager, opts Options) (*Credentials, 
 }
 
 func newCredentials(ctx context.Context, mgr manager.Manager, opts Options) (*Credentials, error) {
-	watching, err := kube.NewWatchClient(mgr)
+	watching, err := watch.NewWatchClient(mgr)
 	if err != nil {
 		return nil, err
 	}
@@ -219,8 +220,8 @@ func newCredentials(ctx context.Context, mgr manager.Manager, opts Options) (*Cr
 		tokens:         source.NewTokens(mgr.GetAPIReader(), opts.CheckEvery, opts.Clock),
 		ledger:         target.NewLedger(),
 		refusals:       newRefusals(cmp.Or(opts.reportDelay, reportDelay)),
-		accountTrigger: &kube.Trigger{},
-		grantTrigger:   &kube.Trigger{},
+		accountTrigger: &watch.Trigger{},
+		grantTrigger:   &watch.Trigger{},
 		added:          ctx,
 		leading:        make(chan struct{}),
 	}
@@ -272,9 +273,9 @@ func (l leader) Start(ctx context.Context) error {
 
 // addStart makes the manager read the accounts once they are served.
 func (c *Credentials) addStart() error {
-	late := &kube.LateStart{
+	late := &watch.LateStart{
 		Name:  ControllerName,
-		Kinds: kube.Kinds{source.AccountCRD: source.AccountKind},
+		Kinds: watch.Kinds{source.AccountCRD: source.AccountKind},
 		Start: c.start,
 	}
 	return late.AddTo(c.mgr)
@@ -316,7 +317,7 @@ func (c *Credentials) followDefinition(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	accounts := kube.Source{CRD: source.AccountCRD, Informer: c.accounts.Informer()}
+	accounts := watch.Source{CRD: source.AccountCRD, Informer: c.accounts.Informer()}
 	if err := c.opts.Definitions.Follow(ctx, c.mgr.GetCache(), restored, accounts); err != nil {
 		return err
 	}
@@ -355,7 +356,7 @@ func (c *Credentials) allReconciled() bool {
 		return !c.accounts.Synced() || c.accounts.AllReconciled()
 	default:
 		standing, err := c.opts.Definitions.Standing(c.added, c.mgr.GetCache(), source.AccountCRD)
-		return err == nil && standing == kube.Served && c.accounts.AllReconciled()
+		return err == nil && standing == watch.Served && c.accounts.AllReconciled()
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/source"
-	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/watch"
 )
 
 // relisted waits until the accounts' cache has caught up with a recreated CRD, and the
@@ -21,7 +21,7 @@ func (w *world) relisted(account client.Object, missing bool) {
 	w.T.Helper()
 	w.Eventually("the accounts are listed under the new CRD", func() string {
 		standing, err := w.opts.Definitions.Standing(w.T.Context(), w.mgr.GetCache(), source.AccountCRD)
-		if err != nil || standing != kube.Restoring {
+		if err != nil || standing != watch.Restoring {
 			return "the cache has not caught up"
 		}
 		found, _, err := w.creds.accounts.Get(w.T.Context(), client.ObjectKeyFromObject(account))
@@ -37,7 +37,7 @@ func (w *world) relisted(account client.Object, missing bool) {
 func TestAccountsThatAreRestoredSlowly(t *testing.T) {
 	srv := apitest.Start(t, apitest.Hub(), apitest.ClusterProfile(), apitest.ManagedServiceAccount())
 	w := newWorldOn(t, srv)
-	ahead := kube.RestoreTime
+	ahead := watch.RestoreTime
 	now := apitest.Ahead(ahead)
 	w.opts.Clock = now
 	c, team := w.cluster(w.Name("c")), w.team()
@@ -132,7 +132,7 @@ func (w *world) deleted() []string {
 func TestAccountsThatVanishWithTheirCRD(t *testing.T) {
 	srv := apitest.Start(t, apitest.Hub(), apitest.ClusterProfile(), apitest.ManagedServiceAccount())
 	w := newWorldOn(t, srv)
-	now := apitest.Ahead(kube.RestoreTime)
+	now := apitest.Ahead(watch.RestoreTime)
 	w.opts.Clock = now
 	c, team := w.cluster(w.Name("c")), w.team()
 	w.publish(team, c)
@@ -159,13 +159,13 @@ func TestAccountsThatVanishWithTheirCRD(t *testing.T) {
 	}
 
 	// A minute later, missing objects count.
-	now.Set(2 * kube.RestoreTime)
+	now.Set(2 * watch.RestoreTime)
 	srv.Reinstall(w.World, source.AccountCRD, apitest.ManagedServiceAccount())
 	w.relisted(account, true)
 	if w.copied(team, c, "reader") == nil {
 		t.Error("the copy was deleted for want of the account")
 	}
-	now.Set(3 * kube.RestoreTime)
+	now.Set(3 * watch.RestoreTime)
 	w.creds.enqueuePair(types.NamespacedName{Namespace: team, Name: c})
 	w.lacks(team, c, "reader")
 }

@@ -31,7 +31,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/target"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/upstream"
-	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/watch"
 )
 
 // hubWithoutAccounts does not serve ManagedServiceAccounts.
@@ -46,7 +46,7 @@ const (
 	// patience is how long a test waits for what must happen. While the CRD of accounts
 	// is new, a manager that finds copies of an earlier one waits for a minute before it
 	// believes that an account is missing.
-	patience = time.Minute + kube.RestoreTime
+	patience = time.Minute + watch.RestoreTime
 
 	// quietly is how long nothing must happen.
 	quietly = time.Second
@@ -233,7 +233,7 @@ func (w *world) start() {
 	if w.opts.Clock == nil {
 		w.opts.Clock = clock.RealClock{}
 	}
-	w.opts.Definitions = kube.NewDefinitions(mgr.GetAPIReader(), w.opts.Clock)
+	w.opts.Definitions = watch.NewDefinitions(mgr.GetAPIReader(), w.opts.Clock)
 	apitest.Must(w.T, w.opts.Definitions.AddTo(mgr, "definitions"))
 	creds, err := Add(ctx, mgr, w.opts)
 	if err != nil {

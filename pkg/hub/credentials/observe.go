@@ -19,6 +19,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/target"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/watch"
 )
 
 // observer reads everything that decides about an account: caches and this process's
@@ -33,7 +34,7 @@ type observer struct {
 	live          client.Reader // past every cache
 	rule          Rule
 	syncer        UpstreamSyncer
-	definitions   *kube.Definitions
+	definitions   *watch.Definitions
 	draining      bool
 	requireTarget bool
 
@@ -112,7 +113,7 @@ func (r *observer) observeDefinition(ctx context.Context, o *observed, lags bool
 	if err != nil {
 		return err
 	}
-	o.restoring = standing != kube.Served
+	o.restoring = standing != watch.Served
 	if !o.restoring && !r.unconfirmed && isIncomplete(o.account) {
 		doubtful, err := r.definitions.Confirm(ctx, source.AccountCRD)
 		if err != nil {

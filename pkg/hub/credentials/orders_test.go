@@ -34,7 +34,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/source"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/target"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
-	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/watch"
 )
 
 // TestOrders explores all orders of a small world with one account, whose token is copied to
@@ -155,8 +155,8 @@ func (c *copying) prepare(w *orders.World) {
 	mustNot(w.Cache.IndexField(ctx, &authv1beta1.ManagedServiceAccount{}, source.IndexAccountByCopyName, copyName))
 	accounts := source.NewAccounts(nil, nil, nil, target.Name)
 	orders.Field(accounts, "cache").Set(reflect.ValueOf(cache.Cache(onlyReads{View: w.Cache})))
-	definitions := kube.NewDefinitions(w.Live, w)
-	of := kube.Source{CRD: source.AccountCRD, Informer: apitest.SyncedInformer{}}
+	definitions := watch.NewDefinitions(w.Live, w)
+	of := watch.Source{CRD: source.AccountCRD, Informer: apitest.SyncedInformer{}}
 	mustNot(definitions.Follow(ctx, w.Cache, false, of))
 	c.tokens = source.NewTokens(w.Live, 2, w)
 	c.copies = target.NewCopies(w.Live, writer, target.NewLedger(), w, "orders")

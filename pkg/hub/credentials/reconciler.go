@@ -20,6 +20,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/target"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/metrics"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/watch"
 )
 
 const (
@@ -143,14 +144,14 @@ func (r *Reconciler) pause(o observed, p plan, withdrawn effect) effect {
 // first, then accounts that have copies, then first copies.
 func (r *Reconciler) priority(ctx context.Context, req reconcile.Request) int {
 	if len(r.ledger.NamespacesOf(req.NamespacedName)) == 0 {
-		return kube.PriorityLow
+		return watch.PriorityLow
 	}
 	now := r.clock.Now()
 	o, err := r.observer.glance(ctx, req.NamespacedName, now)
 	if err == nil && decide(o).takesAway(now) {
-		return kube.PriorityHigh
+		return watch.PriorityHigh
 	}
-	return kube.PriorityNormal
+	return watch.PriorityNormal
 }
 
 // effect is the result of one phase.

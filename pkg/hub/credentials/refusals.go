@@ -9,6 +9,7 @@ import (
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/notices"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/watch"
 )
 
 // reportDelay lets a burst of changes in a namespace become one event, and what passes by
@@ -18,7 +19,7 @@ const reportDelay = 10 * time.Second
 // refusals remembers, in memory, what consumers are told about accounts, and triggers a report
 // for each namespace where that changes. It is safe for concurrent use.
 type refusals struct {
-	trigger kube.Trigger // by namespace, in which it is the name
+	trigger watch.Trigger // by namespace, in which it is the name
 
 	mu         sync.Mutex
 	accounts   map[types.NamespacedName]map[string][]notices.Lack // by namespace
@@ -27,7 +28,7 @@ type refusals struct {
 
 func newRefusals(delay time.Duration) *refusals {
 	return &refusals{
-		trigger:    kube.Trigger{Delay: delay},
+		trigger:    watch.Trigger{Delay: delay},
 		accounts:   map[types.NamespacedName]map[string][]notices.Lack{},
 		namespaces: kube.SetIndex[string, types.NamespacedName]{},
 	}

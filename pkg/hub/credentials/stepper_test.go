@@ -24,7 +24,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/upstream"
-	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/watch"
 )
 
 // stepper runs the production reconcilers with their caches, but no controllers: the test
@@ -47,7 +47,7 @@ func newStepper(t *testing.T, change ...func(*Options)) *stepper {
 	syncer, err := upstream.AddSyncer(mgr, upstream.OverrideOff, clock.RealClock{})
 	apitest.Must(t, err)
 	s.opts.UpstreamSyncer = syncer
-	s.opts.Definitions = kube.NewDefinitions(mgr.GetAPIReader(), s.time)
+	s.opts.Definitions = watch.NewDefinitions(mgr.GetAPIReader(), s.time)
 	creds, err := Add(ctx, mgr, s.opts)
 	if err != nil {
 		t.Fatal(err)

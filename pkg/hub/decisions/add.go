@@ -20,6 +20,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/fair"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/watch"
 )
 
 // ControllerName is the name of the controller that maintains the slices, used alike in logs,
@@ -48,7 +49,7 @@ type Options struct {
 	References *References
 
 	// Definitions know whether the hub serves PlacementDecisions. Required.
-	Definitions *kube.Definitions
+	Definitions *watch.Definitions
 
 	// Workers is how many Placements are processed at a time, and WorkersPerNamespace how
 	// many of them in one namespace; 0 means a default.
@@ -65,9 +66,9 @@ type decisions struct {
 	opts    Options
 	indexed int // number of indexes added so far
 
-	now    kube.Trigger // Placements that begin or cease to publish
-	soon   kube.Trigger // additions and repairs
-	urgent kube.Trigger // withdrawals
+	now    watch.Trigger // Placements that begin or cease to publish
+	soon   watch.Trigger // additions and repairs
+	urgent watch.Trigger // withdrawals
 }
 
 // Add registers the controllers. The one that maintains the slices starts when the rule is
@@ -83,12 +84,12 @@ func Add(mgr manager.Manager, opts Options) error {
 	d := &decisions{
 		mgr:    mgr,
 		opts:   opts,
-		soon:   kube.Trigger{Delay: gatherTime},
-		urgent: kube.Trigger{Delay: urgentTime},
+		soon:   watch.Trigger{Delay: gatherTime},
+		urgent: watch.Trigger{Delay: urgentTime},
 	}
-	start := &kube.LateStart{
+	start := &watch.LateStart{
 		Name:  ControllerName,
-		Kinds: kube.Kinds{DecisionCRD: inventoryv1alpha1.GroupVersion.WithKind("PlacementDecision")},
+		Kinds: watch.Kinds{DecisionCRD: inventoryv1alpha1.GroupVersion.WithKind("PlacementDecision")},
 		Ready: opts.Rule.Ready,
 		Start: d.start,
 	}
@@ -111,7 +112,7 @@ func (d *decisions) start(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("caching PlacementDecisions: %w", err)
 	}
-	source := kube.Source{CRD: DecisionCRD, Informer: informer, OwnWork: true}
+	source := watch.Source{CRD: DecisionCRD, Informer: informer, OwnWork: true}
 	if err := d.opts.Definitions.Follow(ctx, d.mgr.GetCache(), false, source); err != nil {
 		return err
 	}
@@ -150,7 +151,7 @@ func versionChanged(before, after client.Object) bool {
 // served reports whether the cache of slices can be trusted.
 func (d *decisions) served(ctx context.Context) bool {
 	standing, err := d.opts.Definitions.Standing(ctx, d.mgr.GetCache(), DecisionCRD)
-	return err != nil || standing != kube.Unserved
+	return err != nil || standing != watch.Unserved
 }
 
 // touched enqueues the Placement to which a PlacementDecision belongs or belonged, whoever
@@ -170,7 +171,7 @@ func (d *decisions) touched(ctx context.Context, obj client.Object) []reconcile.
 	}
 	for _, placement := range placements {
 		if d.opts.References.refusesAny(placement.Namespace) {
-			d.urgent.EnqueueWithPriority(placement, kube.PriorityHigh)
+			d.urgent.EnqueueWithPriority(placement, watch.PriorityHigh)
 		} else {
 			d.soon.Enqueue(placement)
 		}
@@ -235,7 +236,7 @@ func (d *decisions) allowed(ctx context.Context, pair types.NamespacedName, firs
 
 // refused enqueues a Placement whose slices refer to a profile that must go.
 func (d *decisions) refused(ctx context.Context, namespace, base string) {
-	d.urgent.EnqueueWithPriority(d.placementOf(ctx, namespace, base), kube.PriorityHigh)
+	d.urgent.EnqueueWithPriority(d.placementOf(ctx, namespace, base), watch.PriorityHigh)
 }
 
 // enqueueAll enqueues every publishing Placement, and every Placement that has slices.

@@ -13,6 +13,7 @@ import (
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/watch"
 )
 
 // one is a slice on a real API server, and a Reconciler whose writes the test sends.
@@ -91,7 +92,7 @@ func TestASliceThatAnotherClientKeepsChangingIsRepairedLessOften(t *testing.T) {
 	if !s.isContested(s.put("a")) {
 		t.Error("it was repaired after a withdrawal")
 	}
-	s.time.Set(kube.RestoreTime + kube.RepairEvery + time.Second)
+	s.time.Set(watch.RestoreTime + kube.RepairEvery + time.Second)
 	apitest.Must(t, s.put("a"))
 }
 

@@ -28,7 +28,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
-	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/watch"
 )
 
 // hub is shared by tests, whose managers act on all of it: they leave it empty.
@@ -92,7 +92,7 @@ func (l *looked) count(pair types.NamespacedName) int {
 func newWorld(t *testing.T, server *apitest.Server) *world {
 	t.Helper()
 	w := &world{Hub: ocmtest.New(t, server.Config(t)), whole: t,
-		wire: &apitest.Wire{}, time: apitest.Ahead(kube.RestoreTime)}
+		wire: &apitest.Wire{}, time: apitest.Ahead(watch.RestoreTime)}
 	user := w.Name("decisions-manager")
 	w.MustCreate(
 		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: user}, Rules: rights()},
@@ -159,9 +159,9 @@ func (w *world) start() {
 }
 
 // definitions follow CRDs, as the manager's do.
-func (w *world) definitions(mgr manager.Manager) *kube.Definitions {
+func (w *world) definitions(mgr manager.Manager) *watch.Definitions {
 	w.T.Helper()
-	definitions := kube.NewDefinitions(mgr.GetAPIReader(), w.time)
+	definitions := watch.NewDefinitions(mgr.GetAPIReader(), w.time)
 	apitest.Must(w.T, definitions.AddTo(mgr, "definitions"))
 	return definitions
 }

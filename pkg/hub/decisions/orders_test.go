@@ -21,6 +21,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/orders"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/watch"
 )
 
 // TestOrders explores all orders of a small world with one publishing Placement, whose slices
@@ -81,8 +82,8 @@ func (c *referring) prepare(w *orders.World) {
 	for _, index := range indexes {
 		must(w.Cache.IndexField(ctx, &inventoryv1alpha1.PlacementDecision{}, index.name, index.extract))
 	}
-	definitions := kube.NewDefinitions(w.Live, w)
-	of := kube.Source{CRD: DecisionCRD, Informer: apitest.SyncedInformer{}, OwnWork: true}
+	definitions := watch.NewDefinitions(w.Live, w)
+	of := watch.Source{CRD: DecisionCRD, Informer: apitest.SyncedInformer{}, OwnWork: true}
 	must(definitions.Follow(ctx, w.Cache, false, of))
 	references := NewReferences(w.Cache)
 	references.follow(sliceReader{

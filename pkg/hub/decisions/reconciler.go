@@ -21,6 +21,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/notices"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/watch"
 )
 
 const (
@@ -39,7 +40,7 @@ const (
 type Reconciler struct {
 	rule        *selection.Rule
 	references  *References
-	definitions *kube.Definitions
+	definitions *watch.Definitions
 	reader      client.Reader // caches
 	writer      client.Client
 	clock       clock.PassiveClock
@@ -77,7 +78,7 @@ func newReconciler(reader client.Reader, writer client.Client, opts Options) *Re
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	placement := req.NamespacedName
 	standing, err := r.definitions.Standing(ctx, r.reader, DecisionCRD)
-	if err != nil || standing == kube.Unserved {
+	if err != nil || standing == watch.Unserved {
 		return reconcile.Result{}, err
 	}
 	o, err := r.observe(ctx, placement)

@@ -30,6 +30,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/fair"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/watch"
 )
 
 // Names of the controllers, used alike in logs, metrics, field managers and events.
@@ -178,21 +179,21 @@ type inventory struct {
 	ctx    context.Context // for reads from caches, which do not block
 
 	// accessTrigger enqueues the pairs of clusters whose access has changed.
-	accessTrigger kube.Trigger
+	accessTrigger watch.Trigger
 
 	// referenceTrigger enqueues pairs whose profiles are no longer referred to, or are
 	// referred to for no known reason.
-	referenceTrigger kube.Trigger
+	referenceTrigger watch.Trigger
 
 	// everyTrigger enqueues all pairs when the guard's verdict has changed, or a kind is
 	// served again or no longer, and those that wait for the install strategy when that may
 	// have changed (askAgain). Simultaneous changes cause one reconciliation of each pair.
-	everyTrigger kube.Trigger
+	everyTrigger watch.Trigger
 
-	discovery *kube.Discovery
+	discovery *watch.Discovery
 
 	// installTrigger asks for askAgain, which was last done at askedAgain.
-	installTrigger kube.Trigger
+	installTrigger watch.Trigger
 	askedAgain     time.Time
 
 	profileAPIError string // the last one, which was logged
@@ -227,8 +228,8 @@ func Add(ctx context.Context, mgr manager.Manager, opts Options) (conditions.Sou
 		routes: opts.Rule.Routes(pairs.outcomes),
 		ctx:    ctx,
 
-		everyTrigger:   kube.Trigger{Delay: everyDelay},
-		installTrigger: kube.Trigger{Delay: everyDelay},
+		everyTrigger:   watch.Trigger{Delay: everyDelay},
+		installTrigger: watch.Trigger{Delay: everyDelay},
 	}
 	pairs.freed = memberFollower{i}.askAgain
 	i.status = newStatusSource(mgr.GetCache(), opts, i.routes, pairs.outcomes)
@@ -257,17 +258,17 @@ func Add(ctx context.Context, mgr manager.Manager, opts Options) (conditions.Sou
 // addStart makes the manager start the pairs' controller, and that follow ClusterProfiles.
 func (i *inventory) addStart() error {
 	var err error
-	if i.discovery, err = kube.NewDiscovery(i.mgr.GetConfig(), i.mgr.GetHTTPClient()); err != nil {
+	if i.discovery, err = watch.NewDiscovery(i.mgr.GetConfig(), i.mgr.GetHTTPClient()); err != nil {
 		return err
 	}
-	start := &kube.LateStart{
+	start := &watch.LateStart{
 		Name: ControllerName, Kinds: selection.Kinds(), Ready: i.knowsProfileAPI, Start: i.start,
 	}
 	if err := start.AddTo(i.mgr); err != nil {
 		return err
 	}
-	profiles := &kube.LateStart{
-		Name: ControllerName, Kinds: kube.Kinds{selection.ProfileCRD: selection.ProfileKind},
+	profiles := &watch.LateStart{
+		Name: ControllerName, Kinds: watch.Kinds{selection.ProfileCRD: selection.ProfileKind},
 		Ready: i.started.Load, Start: i.startProfiles,
 	}
 	return profiles.AddTo(i.mgr)

@@ -9,7 +9,7 @@ import (
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/access"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
-	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/watch"
 )
 
 // observed is what is known about one pair of namespace and cluster.
@@ -98,11 +98,11 @@ func nextStep(o observed, answer selection.Answer) step {
 func priorityOf(next step, exists, wasInPlace bool) int {
 	switch {
 	case next == remove, next == release:
-		return kube.PriorityHigh
+		return watch.PriorityHigh
 	case exists, wasInPlace:
-		return kube.PriorityNormal
+		return watch.PriorityNormal
 	default:
-		return kube.PriorityLow
+		return watch.PriorityLow
 	}
 }
 

@@ -19,7 +19,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
-	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/watch"
 )
 
 // restoration is a hub whose CRDs are deleted and recreated while the inventory
@@ -28,7 +28,7 @@ type restoration struct {
 	*world
 	server      *apitest.Server
 	wire        *apitest.Wire
-	definitions *kube.Definitions
+	definitions *watch.Definitions
 	time        *apitest.Clock
 	ahead       time.Duration
 	claims      int
@@ -59,7 +59,7 @@ func newRestoration(t *testing.T) *restoration {
 }
 
 // later lets restored objects count.
-func (r *restoration) later() { r.elapse(kube.RestoreTime) }
+func (r *restoration) later() { r.elapse(watch.RestoreTime) }
 
 func (r *restoration) elapse(by time.Duration) {
 	r.ahead += by

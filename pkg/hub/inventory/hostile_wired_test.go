@@ -18,6 +18,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/access"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/watch"
 )
 
 // everyLabel is a patch that rewrites all labels that this addon writes to a profile.
@@ -52,7 +53,7 @@ func TestAHostileWriterCostsABoundedNumberOfWrites(t *testing.T) {
 		w.Bind(namespace, set.Name)
 	}
 	proxy := throughProxy([]byte("CA"), c.Name)
-	clock, wire := apitest.Ahead(kube.RestoreTime), &apitest.Wire{}
+	clock, wire := apitest.Ahead(watch.RestoreTime), &apitest.Wire{}
 	startManager(t, wire.Tap(asManager(t, wiredHub, w)), Options{
 		Guard: &switchGuard{}, LabelAllow: []string{"env"}, Clock: clock,
 		Access: &givenAccess{access.Decision{Proxy: access.ProviderState{Known: true, Provider: &proxy}}},
@@ -111,7 +112,7 @@ func TestAHostileWriterCostsABoundedNumberOfWrites(t *testing.T) {
 	}
 
 	// Once they have been left alone for long enough, nothing is wrong any more.
-	clock.Set(kube.RestoreTime + time.Hour)
+	clock.Set(watch.RestoreTime + time.Hour)
 	for _, namespace := range []string{rewritten, deleted} {
 		w.MustMerge(hostile(namespace), `{"metadata":{"annotations":{"theirs":"x"}}}`)
 	}

@@ -21,7 +21,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
-	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/watch"
 )
 
 // memberCache is a cache of clusters and profiles that counts what is read of it.
@@ -107,7 +107,7 @@ func newMemberCache(t *testing.T) (*memberCache, *members) {
 		clusters: map[string]*clusterv1.ManagedCluster{}, indexes: map[string]client.IndexerFunc{},
 		profiles: map[types.NamespacedName]*inventoryv1alpha1.ClusterProfile{},
 	}
-	rule := selection.New(c, c, kube.NewDefinitions(c, clock.RealClock{}), clock.RealClock{})
+	rule := selection.New(c, c, watch.NewDefinitions(c, clock.RealClock{}), clock.RealClock{})
 	apitest.Must(t, rule.Prepare(t.Context()))
 	c.read = 0
 	return c, newMembers(rule)

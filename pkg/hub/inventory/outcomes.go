@@ -11,6 +11,7 @@ import (
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/metrics"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/watch"
 )
 
 // outcomes holds, in memory, the outcome of each pair, and notifies the reporters: for a
@@ -18,7 +19,7 @@ import (
 // expects a profile has no entry.
 type outcomes struct {
 	statusChanged func(cluster string) // nil: not reported
-	reportTrigger kube.Trigger         // by the scope of a Reporter
+	reportTrigger watch.Trigger        // by the scope of a Reporter
 	metrics       *metrics.Metrics     // nil: not counted
 
 	mu    sync.RWMutex
@@ -58,7 +59,7 @@ const reportDelay = time.Second
 
 func newOutcomes() *outcomes {
 	return &outcomes{
-		reportTrigger: kube.Trigger{Delay: reportDelay},
+		reportTrigger: watch.Trigger{Delay: reportDelay},
 		pairs:         map[types.NamespacedName]outcome{},
 		namespaces:    kube.SetIndex[string, string]{},
 		clusters:      kube.SetIndex[string, string]{},

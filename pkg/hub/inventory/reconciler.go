@@ -20,6 +20,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/metrics"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/watch"
 )
 
 const (
@@ -239,7 +240,7 @@ func (r *Reconciler) finish(ctx context.Context, pair types.NamespacedName, t ta
 func (r *Reconciler) priority(ctx context.Context, req reconcile.Request) int {
 	observation, selected, err := r.rule.Observe(ctx, req.NamespacedName)
 	if err != nil {
-		return kube.PriorityNormal // its reconciliation will show why
+		return watch.PriorityNormal // its reconciliation will show why
 	}
 	last, _ := r.outcomes.get(req.NamespacedName)
 	o := observed{Observation: observation}

@@ -35,6 +35,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/watch"
 )
 
 // indexedReader answers index queries, as a cache would, from live lists. It
@@ -146,14 +147,14 @@ func newStepper(t *testing.T, server *apitest.Server) *stepper {
 		world: w,
 		wire:  wire,
 		cache: &indexedReader{Reader: w.Client},
-		time:  testingclock.NewFakePassiveClock(time.Date(2026, 3, 3, 3, 3, 3, 999, time.UTC).Add(-kube.RestoreTime)),
+		time:  testingclock.NewFakePassiveClock(time.Date(2026, 3, 3, 3, 3, 3, 999, time.UTC).Add(-watch.RestoreTime)),
 		guard: &switchGuard{},
 	}
-	s.rule = selection.New(s.cache, w.Client, kube.NewDefinitions(w.Client, s.time), s.time)
+	s.rule = selection.New(s.cache, w.Client, watch.NewDefinitions(w.Client, s.time), s.time)
 	if err := s.rule.Prepare(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	s.later(kube.RestoreTime) // the CRDs of this hub are new
+	s.later(watch.RestoreTime) // the CRDs of this hub are new
 	s.r = newReconciler(writer, Options{Rule: s.rule, Guard: s.guard, Clock: s.time, LabelAllow: []string{"env"}})
 	s.ns = w.Namespace("team", nil)
 	s.members = w.ExclusiveSet("set")

@@ -20,7 +20,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/conditions"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
-	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/watch"
 )
 
 // reporting is the source of the condition, over a stepper's hub and outcomes.
@@ -57,7 +57,7 @@ func TestConditionIsTrueOnlyWithFullKnowledge(t *testing.T) {
 	second := r.Namespace("team", nil)
 	r.Bind(second, r.members.Name)
 
-	r.source.rule = selection.New(r.cache, r.cache, kube.NewDefinitions(r.cache, r.time), r.time)
+	r.source.rule = selection.New(r.cache, r.cache, watch.NewDefinitions(r.cache, r.time), r.time)
 	r.reads(nil) // the pairs' controller does not run yet
 	r.source.rule = r.rule
 	r.reads(nil) // no pair has been looked at

@@ -32,6 +32,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/conditions"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/watch"
 )
 
 // rights are those doc.go lists.
@@ -127,7 +128,7 @@ func startWith(
 	opts := options(mgr)
 	// The CRDs of these hubs are new, so what is missing might still be restored.
 	if opts.Clock == nil {
-		opts.Clock = apitest.Ahead(kube.RestoreTime)
+		opts.Clock = apitest.Ahead(watch.RestoreTime)
 	}
 	if opts.Rule == nil {
 		opts.Rule = selection.New(
@@ -140,9 +141,9 @@ func startWith(
 }
 
 // followDefinitions follows CRDs as the manager does.
-func followDefinitions(t *testing.T, mgr manager.Manager, clock clock.PassiveClock) *kube.Definitions {
+func followDefinitions(t *testing.T, mgr manager.Manager, clock clock.PassiveClock) *watch.Definitions {
 	t.Helper()
-	definitions := kube.NewDefinitions(mgr.GetAPIReader(), clock)
+	definitions := watch.NewDefinitions(mgr.GetAPIReader(), clock)
 	apitest.Must(t, definitions.AddTo(mgr, "definitions"))
 	return definitions
 }

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/watch"
 )
 
 // settleAbsence returns how long to wait before something is taken away because a cluster,
@@ -150,7 +151,7 @@ func (r Result) vanished(again time.Duration, placements ...string) Result {
 // deny that; "" if none does. It reads those live that are of a kind that hides clusters: the
 // cache may lag. All pairs of the namespace share what was read in the last second.
 func (r *Rule) mayChoose(
-	ctx context.Context, placements []observedPlacement, lagging kube.Lagging, cluster string, since time.Time,
+	ctx context.Context, placements []observedPlacement, lagging watch.Lagging, cluster string, since time.Time,
 ) (name string, err error) {
 	lags := lagging.Any(placementCRD, decisionCRD)
 	var hiding []types.NamespacedName

@@ -16,7 +16,7 @@ import (
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
-	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/watch"
 )
 
 // Observation is the state of one pair of namespace and cluster according to the caches.
@@ -33,7 +33,7 @@ type Observation struct {
 	restoring []string
 
 	// lagging names the CRDs whose caches may have been older than this process.
-	lagging kube.Lagging
+	lagging watch.Lagging
 
 	// ProfileAPI is true when the hub serves ClusterProfiles.
 	ProfileAPI bool

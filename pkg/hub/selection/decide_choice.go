@@ -9,7 +9,7 @@ import (
 	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
-	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/watch"
 )
 
 // Group is a decision group of a Placement. Clusters of a Placement that has none are in
@@ -42,7 +42,7 @@ type Choice struct {
 	restoring []string
 
 	// lagging are those whose caches may have been older than this process.
-	lagging kube.Lagging
+	lagging watch.Lagging
 }
 
 // choiceObservation is the state of one Placement according to the caches.

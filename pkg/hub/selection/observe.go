@@ -20,6 +20,7 @@ import (
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/watch"
 )
 
 // ProfileCRD is the name of the CRD of ClusterProfiles.
@@ -71,8 +72,8 @@ var ProfileKind = inventoryv1alpha1.GroupVersion.WithKind("ClusterProfile")
 
 // Kinds returns the kinds that must be served before the rule can be prepared without
 // ClusterProfiles.
-func Kinds() kube.Kinds {
-	kinds := kube.Kinds{}
+func Kinds() watch.Kinds {
+	kinds := watch.Kinds{}
 	for _, source := range sources {
 		kinds[source.crd] = source.kind
 	}
@@ -127,15 +128,15 @@ func (r *Rule) observeDefinitions(ctx context.Context, o *Observation) error {
 			return err
 		}
 		switch standing {
-		case kube.Unserved:
+		case watch.Unserved:
 			o.Unserved = append(o.Unserved, source.crd)
-		case kube.Restoring:
+		case watch.Restoring:
 			o.restoring = append(o.restoring, source.crd)
-		case kube.Served:
+		case watch.Served:
 		}
 	}
 	profiles, err := r.definitions.Standing(ctx, r.cache, ProfileCRD)
-	o.ProfileAPI = profiles != kube.Unserved
+	o.ProfileAPI = profiles != watch.Unserved
 	return err
 }
 

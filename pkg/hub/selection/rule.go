@@ -18,6 +18,7 @@ import (
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/watch"
 )
 
 // notReady is the result until the rule is prepared, which subscribers are told.
@@ -40,7 +41,7 @@ type Rule struct {
 
 	cache       Cache
 	clock       clock.PassiveClock
-	definitions *kube.Definitions
+	definitions *watch.Definitions
 	settling    *settling
 	changes     *changeTracker
 	live        *liveReads
@@ -53,7 +54,7 @@ type Rule struct {
 
 // New returns a rule that answers Unknown until it is prepared. live reads Placements with
 // their decisions past every cache.
-func New(cache Cache, live client.Reader, definitions *kube.Definitions, clock clock.PassiveClock) *Rule {
+func New(cache Cache, live client.Reader, definitions *watch.Definitions, clock clock.PassiveClock) *Rule {
 	rule := &Rule{
 		cache: cache, clock: clock, definitions: definitions,
 		settling: newSettling(), changes: newChangeTracker(), live: newLiveReads(live, clock),
@@ -187,19 +188,19 @@ func (r *Rule) followProfiles(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("caching ClusterProfiles: %w", err)
 	}
-	return r.definitions.Follow(ctx, r.cache, false, kube.Source{CRD: ProfileCRD, Informer: informer, OwnWork: true})
+	return r.definitions.Follow(ctx, r.cache, false, watch.Source{CRD: ProfileCRD, Informer: informer, OwnWork: true})
 }
 
 // followDefinitions records from which CRDs the other caches were filled. While profiles
 // exist that cannot be read, nothing shows that no restore is under way.
 func (r *Rule) followDefinitions(ctx context.Context, profiles bool) error {
-	var followed []kube.Source
+	var followed []watch.Source
 	for _, source := range sources {
 		informer, err := r.cache.GetInformer(ctx, source.object)
 		if err != nil {
 			return fmt.Errorf("caching %T: %w", source.object, err)
 		}
-		followed = append(followed, kube.Source{CRD: source.crd, Informer: informer})
+		followed = append(followed, watch.Source{CRD: source.crd, Informer: informer})
 	}
 	observeRestored := r.observeRestored
 	if !profiles {
@@ -417,7 +418,7 @@ func (r *Rule) Selected(ctx context.Context, pair types.NamespacedName, withdraw
 	}
 	if result, err = r.confirm(ctx, pair, o, result); result.Answer != No {
 		// A pair without a profile may cause no event.
-		result.Again = kube.Sooner(result.Again, kube.RestoreTime)
+		result.Again = kube.Sooner(result.Again, watch.RestoreTime)
 	}
 	return result, err
 }
@@ -433,7 +434,7 @@ func (r *Rule) Namespaces(ctx context.Context, cluster string) ([]string, error)
 	if err != nil {
 		return nil, err
 	}
-	if standing == kube.Unserved {
+	if standing == watch.Unserved {
 		return nil, ErrProfilesUnserved
 	}
 	profiles := &inventoryv1alpha1.ClusterProfileList{}

@@ -28,7 +28,7 @@ import (
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
-	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/watch"
 )
 
 // scene is a rule over a hub on which the cluster c is selected in the namespace
@@ -43,7 +43,7 @@ type scene struct {
 }
 
 func newRule(cache Cache, live client.Reader, clock clock.PassiveClock) *Rule {
-	return New(cache, live, kube.NewDefinitions(live, clock), clock)
+	return New(cache, live, watch.NewDefinitions(live, clock), clock)
 }
 
 func newScene(t *testing.T, objs ...client.Object) *scene {

@@ -7,20 +7,20 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/watch"
 )
 
 // followed is one object that is watched by name on the elected leader. It is a
 // manager.LeaderElectionRunnable.
 type followed struct {
 	evidence
-	key      string // the argument of kube.Follower.Get
-	follower *kube.Follower
+	key      string // the argument of watch.Follower.Get
+	follower *watch.Follower
 }
 
 // add makes the manager follow the object of a namespace (none if empty) and name.
-func (f *followed) add(mgr manager.Manager, namespace, name string, follow kube.Follow) error {
-	c, err := kube.NewWatchClient(mgr)
+func (f *followed) add(mgr manager.Manager, namespace, name string, follow watch.Follow) error {
+	c, err := watch.NewWatchClient(mgr)
 	if err != nil {
 		return err
 	}
@@ -34,7 +34,7 @@ func (f *followed) add(mgr manager.Manager, namespace, name string, follow kube.
 	follow.SkipInitial = true
 	follow.Synced = f.notify
 	follow.Failed = func(error) { f.notify() }
-	f.follower = kube.NewFollower(c, follow)
+	f.follower = watch.NewFollower(c, follow)
 	return mgr.Add(f)
 }
 

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/watch"
 )
 
 // proxyDeployment is cluster-proxy's own manager on the hub (cluster-proxy v0.10.0,
@@ -23,7 +24,7 @@ type ProxyGate struct{ followed }
 // in cluster-proxy's namespace.
 func AddProxyGate(mgr manager.Manager, namespace string, clock clock.Clock) (*ProxyGate, error) {
 	g := &ProxyGate{followed{evidence: evidence{clock: clock}}}
-	return g, g.add(mgr, namespace, proxyDeployment, kube.Follow{
+	return g, g.add(mgr, namespace, proxyDeployment, watch.Follow{
 		Object: &appsv1.Deployment{}, List: &appsv1.DeploymentList{}, Trim: trimDeployment,
 	})
 }
@@ -37,12 +38,12 @@ func (g *ProxyGate) Verdict() (on bool, problem string, transient bool) {
 	if unknown == "" {
 		deployment, known := g.object()
 		if !known {
-			unknown = kube.NotFoundYet
+			unknown = watch.NotFoundYet
 		}
 		args = commandLine(deployment)
 	}
 	on, problem = judgeProxy(g.key, args, unknown)
-	return on, problem, kube.IsTransient(unknown)
+	return on, problem, watch.IsTransient(unknown)
 }
 
 // Stable reports whether the verdict is known, or remains unknown until somebody acts.

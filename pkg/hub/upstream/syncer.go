@@ -7,6 +7,7 @@ import (
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/watch"
 )
 
 var clusterRoleKind = schema.GroupVersionKind{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole"}
@@ -26,7 +27,7 @@ func AddSyncer(mgr manager.Manager, override Override, clock clock.Clock) (*Sync
 	if override == OverrideOff {
 		return s, nil
 	}
-	return s, s.add(mgr, "", contract.UpstreamSyncerClusterRole, kube.Follow{
+	return s, s.add(mgr, "", contract.UpstreamSyncerClusterRole, watch.Follow{
 		Object: kube.Partial(clusterRoleKind), List: kube.PartialList(clusterRoleKind),
 	})
 }

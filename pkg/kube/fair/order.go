@@ -3,7 +3,7 @@ package fair
 import (
 	"container/list"
 
-	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/watch"
 )
 
 // class is a priority as the queue distinguishes them; lower ones are served first.
@@ -18,9 +18,9 @@ const (
 
 func classOf(priority int) class {
 	switch {
-	case priority >= kube.PriorityHigh:
+	case priority >= watch.PriorityHigh:
 		return urgent
-	case priority >= kube.PriorityNormal:
+	case priority >= watch.PriorityNormal:
 		return normal
 	default:
 		return low
@@ -28,7 +28,7 @@ func classOf(priority int) class {
 }
 
 func (c class) priority() int {
-	return [classes]int{kube.PriorityHigh, kube.PriorityNormal, kube.PriorityLow}[c]
+	return [classes]int{watch.PriorityHigh, watch.PriorityNormal, watch.PriorityLow}[c]
 }
 
 // order decides which ready request is handed out next. It is not safe for concurrent use.

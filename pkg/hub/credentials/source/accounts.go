@@ -37,7 +37,7 @@ const IndexAccountByCopyName = "credentials.accountByCopyName"
 
 // Accounts is a cache of the ManagedServiceAccounts that are labelled to be copied. It is
 // separate from the manager's cache, which cannot be configured for a kind that the hub
-// does not serve yet. If the kind is removed, so are the accounts: kube.Definitions decides
+// does not serve yet. If the kind is removed, so are the accounts: watch.Definitions decides
 // what that means.
 type Accounts struct {
 	cfg      *rest.Config

@@ -13,6 +13,7 @@ import (
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/watch"
 )
 
 // Followers watches the metadata of the copies in each target namespace, and records it in
@@ -153,8 +154,8 @@ func (f *Followers) waitForPermission(ctx context.Context, namespace string) boo
 
 // run follows a namespace until the context ends.
 func (f *Followers) run(ctx context.Context, namespace string, synced chan<- struct{}) {
-	var follower *kube.Follower
-	follower = kube.NewFollower(f.client, kube.Follow{
+	var follower *watch.Follower
+	follower = watch.NewFollower(f.client, watch.Follow{
 		Object: kube.Partial(secretKind),
 		List:   kube.PartialList(secretKind),
 		Select: []client.ListOption{client.InNamespace(namespace), client.MatchingLabels(Labels())},
@@ -178,7 +179,7 @@ func (f *Followers) run(ctx context.Context, namespace string, synced chan<- str
 
 // dropUnseen removes from the ledger what an earlier follower showed and this one does not.
 // It reads the ledger first, so that a copy that arrives meanwhile does not count as gone.
-func (f *Followers) dropUnseen(namespace string, follower *kube.Follower) {
+func (f *Followers) dropUnseen(namespace string, follower *watch.Follower) {
 	seen := f.ledger.seenIn(namespace)
 	shown := map[types.NamespacedName]struct{}{}
 	for _, obj := range follower.Objects() {

@@ -1,4 +1,4 @@
-package kube
+package watch
 
 import (
 	"context"
@@ -10,6 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
 const (
@@ -56,7 +58,7 @@ func (s *LateStart) AddTo(mgr manager.Manager) error {
 	}
 	s.crds = mgr.GetCache()
 	return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
-		_, err := mgr.GetCache().GetInformer(ctx, Partial(CRDKind))
+		_, err := mgr.GetCache().GetInformer(ctx, kube.Partial(kube.CRDKind))
 		switch {
 		case ctx.Err() != nil:
 			return nil
@@ -113,7 +115,7 @@ func (s *LateStart) try(ctx context.Context) (started bool, again time.Duration)
 // missing returns the CRDs that are missing, sorted; if none is, a kind that is not served.
 func (s *LateStart) missing(ctx context.Context) (crds []string, kind schema.GroupVersionKind, err error) {
 	for crd := range s.Kinds {
-		served, err := IsServed(ctx, s.crds, crd)
+		served, err := kube.IsServed(ctx, s.crds, crd)
 		if err != nil {
 			return nil, kind, err
 		}

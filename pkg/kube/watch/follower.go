@@ -1,4 +1,4 @@
-package kube
+package watch
 
 import (
 	"context"
@@ -14,6 +14,8 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
 // Follow configures a Follower.
@@ -109,7 +111,7 @@ func listWatch(c client.WithWatch, follow Follow) *toolscache.ListWatch {
 	}
 	private := func(ctx context.Context) context.Context {
 		if _, isSecret := follow.Object.(*corev1.Secret); isSecret {
-			return WithoutBodies(ctx)
+			return kube.WithoutBodies(ctx)
 		}
 		return ctx
 	}
@@ -221,18 +223,8 @@ func (f *Follower) Get(key string) client.Object {
 }
 
 func objectOf(item any) client.Object {
-	obj, _ := InEvent[client.Object](item)
+	obj, _ := kube.InEvent[client.Object](item)
 	return obj
-}
-
-// InEvent returns the object that an informer's event is about; if its deletion was missed, the
-// last known state.
-func InEvent[T any](obj any) (T, bool) {
-	if stale, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
-		obj = stale.Obj
-	}
-	typed, ok := obj.(T)
-	return typed, ok
 }
 
 // isDenied reports whether a right is missing.

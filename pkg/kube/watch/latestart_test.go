@@ -1,4 +1,4 @@
-package kube
+package watch
 
 import (
 	"context"
@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
 // The CRD exists, and serves another version only, perhaps forever.
@@ -34,7 +35,7 @@ func TestLateStartSaysOnceForWhichKindItWaits(t *testing.T) {
 	apitest.Must(t, clientgoscheme.AddToScheme(scheme))
 	apitest.Must(t, apiextensionsv1.AddToScheme(scheme))
 	mgr := apitest.NewManager(t, server.Config(t), scheme, nil)
-	apitest.RunCache(t, mgr.GetCache(), Partial(CRDKind))
+	apitest.RunCache(t, mgr.GetCache(), kube.Partial(kube.CRDKind))
 
 	var lines []string
 	logger := funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{})

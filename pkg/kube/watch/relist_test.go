@@ -1,4 +1,4 @@
-package kube
+package watch
 
 import (
 	"context"
@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
 func TestMain(m *testing.M) { apitest.Main(m) }
@@ -84,7 +85,7 @@ func followConfigMaps(
 	changed := make(chan func(), 10000)
 	kind := corev1.SchemeGroupVersion.WithKind("ConfigMap")
 	follower := NewFollower(c, Follow{
-		Object: Partial(kind), List: PartialList(kind), Select: []client.ListOption{client.InNamespace(ns)},
+		Object: kube.Partial(kind), List: kube.PartialList(kind), Select: []client.ListOption{client.InNamespace(ns)},
 		Changed: func(before, after client.Object) {
 			changed <- func() {
 				if after == nil {

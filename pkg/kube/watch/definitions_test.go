@@ -1,4 +1,4 @@
-package kube
+package watch
 
 import (
 	"context"
@@ -15,6 +15,8 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	testingclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
 // crdReader reads CRDs from memory.
@@ -66,15 +68,15 @@ func (i *fakeInformer) AddEventHandler(
 // add adds an object, as by a watch.
 func (i *fakeInformer) add() {
 	for _, handler := range i.handlers {
-		handler.OnAdd(Partial(NamespaceKind), false)
+		handler.OnAdd(kube.Partial(kube.NamespaceKind), false)
 	}
 }
 
 // change changes and deletes an object.
 func (i *fakeInformer) change() {
 	for _, handler := range i.handlers {
-		handler.OnUpdate(Partial(NamespaceKind), Partial(NamespaceKind))
-		handler.OnDelete(Partial(NamespaceKind))
+		handler.OnUpdate(kube.Partial(kube.NamespaceKind), kube.Partial(kube.NamespaceKind))
+		handler.OnDelete(kube.Partial(kube.NamespaceKind))
 	}
 }
 
@@ -104,7 +106,7 @@ func newCRDScene(t *testing.T) *crdScene {
 }
 
 func (s *crdScene) crd(name, uid, version string, age time.Duration) *metav1.PartialObjectMetadata {
-	crd := Partial(CRDKind)
+	crd := kube.Partial(kube.CRDKind)
 	crd.Name, crd.UID, crd.ResourceVersion = name, types.UID(uid), version
 	crd.CreationTimestamp = metav1.NewTime(s.time.Now().Add(-age))
 	return crd
@@ -413,7 +415,7 @@ func TestTheFirstSightOfACRD(t *testing.T) {
 			s := newCRDScene(t)
 			s.cache.crds["a"], s.cache.crds["b"] = s.crd("a", "u", "5", test.age), s.crd("b", "v", "6", test.otherAge)
 			if test.newest != 0 {
-				object := Partial(NamespaceKind)
+				object := kube.Partial(kube.NamespaceKind)
 				object.CreationTimestamp = metav1.NewTime(s.time.Now().Add(-test.newest))
 				s.informer.objects = append(s.informer.objects, object)
 			}
@@ -479,7 +481,7 @@ func TestLiveReadsAreShared(t *testing.T) {
 		group.Go(func() {
 			found, _ := r.read(func() (*metav1.PartialObjectMetadata, error) {
 				reads.Add(1)
-				return Partial(CRDKind), nil
+				return kube.Partial(kube.CRDKind), nil
 			})
 			if found == nil {
 				t.Error("got what was found before asking")

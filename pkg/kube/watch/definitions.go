@@ -1,4 +1,4 @@
-package kube
+package watch
 
 import (
 	"cmp"
@@ -19,6 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
 const (
@@ -190,7 +192,7 @@ func (d *Definitions) Follow(ctx context.Context, crds client.Reader, restored b
 func (d *Definitions) version(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, liveTimeout)
 	defer cancel()
-	one := PartialList(CRDKind)
+	one := kube.PartialList(kube.CRDKind)
 	if err := d.live.List(ctx, one, client.Limit(1)); err != nil {
 		return "", fmt.Errorf("reading the API server's resource version: %w", err)
 	}
@@ -219,7 +221,7 @@ func (d *Definitions) Lagging() Lagging {
 		}
 		objects, _ := def.Informer.(informer)
 		reached := objects.LastSyncResourceVersion()
-		if def.caughtUp = reached == def.started || IsNewer(reached, def.started); !def.caughtUp {
+		if def.caughtUp = reached == def.started || kube.IsNewer(reached, def.started); !def.caughtUp {
 			lagging = append(lagging, name)
 		}
 	}
@@ -256,7 +258,7 @@ func (f *definition) await(since time.Time) {
 }
 
 func readCRD(ctx context.Context, reader client.Reader, name string) (*metav1.PartialObjectMetadata, error) {
-	return Get(ctx, reader, types.NamespacedName{Name: name}, Partial(CRDKind))
+	return kube.Get(ctx, reader, types.NamespacedName{Name: name}, kube.Partial(kube.CRDKind))
 }
 
 // Standing says how far the cache of a kind can be trusted. crds reads a cache of the
@@ -372,7 +374,7 @@ func (d *Definitions) confirm(ctx context.Context, least Standing, name string) 
 	crd, err := def.reading.read(func() (*metav1.PartialObjectMetadata, error) {
 		ctx, cancel := context.WithTimeout(ctx, liveTimeout)
 		defer cancel()
-		crd := Partial(CRDKind)
+		crd := kube.Partial(kube.CRDKind)
 		err := d.live.Get(ctx, types.NamespacedName{Name: name}, crd)
 		if apierrors.IsNotFound(err) {
 			return nil, nil
@@ -437,10 +439,10 @@ func (d *Definitions) AddTo(mgr manager.Manager, controller string) error {
 		defer d.mu.Unlock()
 		return d.known[obj.GetName()] != nil
 	})
-	cameOrWent := builder.WithPredicates(known, OnChange(Never))
+	cameOrWent := builder.WithPredicates(known, kube.OnChange(kube.Never))
 	return builder.ControllerManagedBy(mgr).
 		Named(controller).
-		WatchesMetadata(Partial(CRDKind), handler.EnqueueRequestsFromMapFunc(crd), cameOrWent).
+		WatchesMetadata(kube.Partial(kube.CRDKind), handler.EnqueueRequestsFromMapFunc(crd), cameOrWent).
 		WatchesRawSource(&d.trigger).
 		Complete(reconcile.Func(func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 			again, announce, err := d.Refresh(ctx, mgr.GetCache(), req.Name)
@@ -520,7 +522,7 @@ func (d *Definitions) Refresh(
 func (f *definition) hasListed() bool {
 	objects, _ := f.Informer.(informer)
 	reached := objects.LastSyncResourceVersion()
-	return reached == f.least || IsNewer(reached, f.least)
+	return reached == f.least || kube.IsNewer(reached, f.least)
 }
 
 // LastAdded returns when an object of a followed kind was last added; zero if none was.
