@@ -2,6 +2,10 @@ package watch
 
 import (
 	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -14,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
@@ -73,4 +78,61 @@ func serve(definition *apiextensionsv1.CustomResourceDefinition, versions ...str
 	for i := range definition.Spec.Versions {
 		definition.Spec.Versions[i].Served = slices.Contains(versions, definition.Spec.Versions[i].Name)
 	}
+}
+
+// TestLateStartTriesAgain: what fails is tried again at growing intervals, what is not ready or
+// has no CRD each second, and nothing starts twice.
+func TestLateStartTriesAgain(t *testing.T) {
+	const definitionName = "as.example.com"
+	kind := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "A"}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/apis/example.com/v1" {
+			t.Errorf("asked for %s", r.URL.Path)
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"kind":"APIResourceList","resources":[{"name":"as","kind":"A"}]}`)
+	}))
+	t.Cleanup(server.Close)
+	discovery, err := NewDiscovery(&rest.Config{Host: server.URL}, server.Client())
+	apitest.Must(t, err)
+	crds := &crdReader{crds: map[string]*metav1.PartialObjectMetadata{}}
+	ready, fails, starts := false, true, 0
+	late := &LateStart{
+		Kinds: Kinds{definitionName: kind},
+		Ready: func() bool { return ready },
+		Start: func(context.Context) error {
+			if starts++; fails {
+				return errors.New("not now")
+			}
+			return nil
+		},
+		crds: crds, discovery: discovery,
+	}
+	tries := func(when string, wantStarted bool, wantAgain time.Duration, wantStarts int) {
+		t.Helper()
+		started, again := late.try(t.Context())
+		if started != wantStarted || again != wantAgain || starts != wantStarts {
+			t.Errorf("%s: started is %t, again after %s, %d starts; want %t, %s, %d",
+				when, started, again, starts, wantStarted, wantAgain, wantStarts)
+		}
+	}
+	for range 3 {
+		tries("the CRD is missing", false, time.Second, 0)
+	}
+	terminating := kube.Partial(kube.CRDKind)
+	terminating.DeletionTimestamp = &metav1.Time{Time: time.Now()}
+	crds.crds[definitionName] = terminating
+	tries("the CRD is being deleted", false, time.Second, 0)
+	crds.crds[definitionName] = kube.Partial(kube.CRDKind)
+	for range 3 {
+		tries("it is not ready", false, time.Second, 0)
+	}
+	ready = true
+	for n, again := range []time.Duration{1, 2, 4} {
+		tries("it fails", false, again*time.Second, n+1)
+	}
+	crds.fails = errors.New("the cache fails")
+	tries("the cache fails", false, time.Second, 3)
+	crds.fails, fails = nil, false
+	tries("it starts", true, 0, 4)
 }
