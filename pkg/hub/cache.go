@@ -33,7 +33,7 @@ func cacheOptions(opts *Options) cache.Options {
 	maps.Copy(byObject, inventory.CacheOptions(opts.limits()))
 	maps.Copy(byObject, upstream.CacheOptions(opts.UpstreamRegistrationClusterRole))
 	maps.Copy(byObject, addon.CacheOptions())
-	shared := sharing{kube.NewInterner()}
+	shared := sharing{newInterner()}
 	others := shared.after(decisions.Transform(inventory.DefaultTransform()))
 	for kind, options := range byObject {
 		if options.Transform == nil {
@@ -64,7 +64,7 @@ func listTrimmed(next stored.NewInformer, byObject map[client.Object]cache.ByObj
 		served toolscache.ListerWatcher, kind runtime.Object, resync time.Duration, indexers toolscache.Indexers,
 	) toolscache.SharedIndexInformer {
 		if _, ok := kind.(*certificatesv1.CertificateSigningRequest); ok {
-			served = kube.ListTrimmed(served, kube.LargeObjectsPerPage, trim)
+			served = listInPages(served, kube.LargeObjectsPerPage, trim)
 		}
 		return next(served, kind, resync, indexers)
 	}
@@ -72,7 +72,7 @@ func listTrimmed(next stored.NewInformer, byObject map[client.Object]cache.ByObj
 
 // sharing makes the objects of a cache share repeated values: names of clusters and
 // properties, values of labels and properties, conditions' texts, CA certificates.
-type sharing struct{ *kube.Interner }
+type sharing struct{ *interner }
 
 // after returns a transform that applies another one and then shares.
 func (s sharing) after(transform toolscache.TransformFunc) toolscache.TransformFunc {

@@ -28,7 +28,6 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/policies"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/upstream"
-	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/watch"
 )
 
@@ -64,7 +63,7 @@ func run(ctx context.Context, cfg *rest.Config, opts *Options) error {
 		return fmt.Errorf("registering metrics: %w", err)
 	}
 	defer controllermetrics.Registry.Unregister(counts)
-	cfg = counts.CountWrites(kube.BoundWrites(watch.RelistAfterOutage(cfg, relistWithin), kube.WriteTimeout))
+	cfg = counts.CountWrites(boundWrites(watch.RelistAfterOutage(cfg, relistWithin), writeTimeout))
 	cfg.UserAgent = userAgent
 	health, err := newHealth(opts.HealthProbeBindAddress)
 	if err != nil {

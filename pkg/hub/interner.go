@@ -1,4 +1,4 @@
-package kube
+package hub
 
 import (
 	"strings"
@@ -6,7 +6,7 @@ import (
 )
 
 const (
-	// internLimit is the number of strings after which an Interner begins to forget those
+	// internLimit is the number of strings after which an interner begins to forget those
 	// not requested since.
 	internLimit = 1 << 15
 
@@ -25,13 +25,13 @@ const (
 	maxBlob   = 1 << 17
 )
 
-// Interner returns one shared copy of equal values, so that a cache stores only once what
-// many of its objects repeat. It is safe for concurrent use; a nil Interner interns
+// interner returns one shared copy of equal values, so that a cache stores only once what
+// many of its objects repeat. It is safe for concurrent use; a nil interner interns
 // nothing.
 //
 // Its memory is bounded: per kind, the last internLimit or blobLimit values, of internBytes
 // or blobBytes, and as many before. Forgetting costs memory, never correctness.
-type Interner struct {
+type interner struct {
 	mu      sync.Mutex
 	strings generations[string]
 	blobs   generations[[]byte]
@@ -43,16 +43,16 @@ type generations[V any] struct {
 	bytes         int
 }
 
-// NewInterner returns an Interner that remembers nothing yet.
-func NewInterner() *Interner {
-	return &Interner{
+// newInterner returns an interner that remembers nothing yet.
+func newInterner() *interner {
+	return &interner{
 		strings: generations[string]{recent: map[string]string{}},
 		blobs:   generations[[]byte]{recent: map[string][]byte{}},
 	}
 }
 
 // String returns a string equal to s.
-func (i *Interner) String(s string) string {
+func (i *interner) String(s string) string {
 	if i == nil || s == "" || len(s) > maxInterned {
 		return s
 	}
@@ -70,7 +70,7 @@ func (i *Interner) String(s string) string {
 }
 
 // Bytes returns a slice equal to b, which must not be changed.
-func (i *Interner) Bytes(b []byte) []byte {
+func (i *interner) Bytes(b []byte) []byte {
 	if i == nil || len(b) < minBlob || len(b) > maxBlob {
 		return b
 	}
@@ -88,7 +88,7 @@ func (i *Interner) Bytes(b []byte) []byte {
 }
 
 // Map returns a map equal to m.
-func (i *Interner) Map(m map[string]string) map[string]string {
+func (i *interner) Map(m map[string]string) map[string]string {
 	if i == nil || len(m) == 0 {
 		return m
 	}

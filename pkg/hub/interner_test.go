@@ -1,4 +1,4 @@
-package kube
+package hub
 
 import (
 	"bytes"
@@ -9,7 +9,7 @@ import (
 )
 
 func TestInternerReturnsOneCopy(t *testing.T) {
-	i := NewInterner()
+	i := newInterner()
 	same := func(a, b string) bool { return unsafe.StringData(a) == unsafe.StringData(b) }
 	copied := strings.Clone
 	first := i.String(copied("a property's value"))
@@ -33,7 +33,7 @@ func TestInternerReturnsOneCopy(t *testing.T) {
 	if got := i.Map(nil); got != nil {
 		t.Errorf("no labels are %v", got)
 	}
-	var none *Interner
+	var none *interner
 	if none.String("a") != "a" || len(none.Bytes(ca)) != len(ca) || none.Map(labels)["key"] != first {
 		t.Error("without an interner something is another")
 	}
@@ -41,7 +41,7 @@ func TestInternerReturnsOneCopy(t *testing.T) {
 
 // TestInternerForgets: it is bounded, and keeps what is asked for again and again.
 func TestInternerForgets(t *testing.T) {
-	i := NewInterner()
+	i := newInterner()
 	kept := i.String(strings.Clone("kept"))
 	blob := i.Bytes(bytes.Repeat([]byte("ca"), 1000))
 	for n := range 5 * internLimit {
@@ -66,7 +66,7 @@ func TestInternerForgets(t *testing.T) {
 
 // TestInternerIsBoundedInBytes: a spoke may send a thousand long values again and again.
 func TestInternerIsBoundedInBytes(t *testing.T) {
-	i := NewInterner()
+	i := newInterner()
 	for n := range 3 * internBytes / maxInterned {
 		i.String(fmt.Sprintf("%0*d", maxInterned, n))
 	}

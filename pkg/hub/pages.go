@@ -1,4 +1,4 @@
-package kube
+package hub
 
 import (
 	"context"
@@ -11,23 +11,23 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 )
 
-// ListTrimmed makes an informer list page by page, size objects at a time, and trim each
+// listInPages makes an informer list page by page, size objects at a time, and trim each
 // page before it asks for the next. It is for objects that anybody may make many and large:
 // informers trim a list only when they have all of it. API servers of Kubernetes 1.34 or
 // later stream lists, object by object, so that informers do not list at all.
-func ListTrimmed(
+func listInPages(
 	from toolscache.ListerWatcher, size int64, trim toolscache.TransformFunc,
 ) *toolscache.ListWatch {
 	source := toolscache.ToListerWatcherWithContext(from)
 	return &toolscache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
-			return listTrimmed(ctx, source, opts, size, trim)
+			return listPages(ctx, source, opts, size, trim)
 		},
 		WatchFuncWithContext: source.WatchWithContext,
 	}
 }
 
-func listTrimmed(
+func listPages(
 	ctx context.Context, source toolscache.ListerWithContext, opts metav1.ListOptions,
 	size int64, trim toolscache.TransformFunc,
 ) (runtime.Object, error) {

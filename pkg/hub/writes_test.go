@@ -1,4 +1,4 @@
-package kube
+package hub
 
 import (
 	"context"
@@ -31,7 +31,7 @@ func TestBoundWrites(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	send := func(timeout time.Duration, method, path string) (string, error) {
-		client, err := rest.HTTPClientFor(BoundWrites(&rest.Config{Host: server.URL}, timeout))
+		client, err := rest.HTTPClientFor(boundWrites(&rest.Config{Host: server.URL}, timeout))
 		apitest.Must(t, err)
 		req, err := http.NewRequestWithContext(t.Context(), method, server.URL+path, nil)
 		apitest.Must(t, err)

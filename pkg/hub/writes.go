@@ -1,4 +1,4 @@
-package kube
+package hub
 
 import (
 	"context"
@@ -9,26 +9,26 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// WriteTimeout exceeds the 30 seconds that an API server grants a webhook. A write that
+// writeTimeout exceeds the 30 seconds that an API server grants a webhook. A write that
 // takes longer will not be answered.
-const WriteTimeout = 35 * time.Second
+const writeTimeout = 35 * time.Second
 
-// BoundWrites returns a copy of a configuration whose clients give up a write after a
+// boundWrites returns a copy of a configuration whose clients give up a write after a
 // timeout. The write may have been carried out all the same. Reads are not bounded, since a
 // watch lasts.
-func BoundWrites(cfg *rest.Config, timeout time.Duration) *rest.Config {
+func boundWrites(cfg *rest.Config, timeout time.Duration) *rest.Config {
 	cfg = rest.CopyConfig(cfg)
-	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return boundWrites{next, timeout} })
+	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return boundedWrites{next, timeout} })
 	return cfg
 }
 
-type boundWrites struct {
+type boundedWrites struct {
 	next    http.RoundTripper
 	timeout time.Duration
 }
 
 // RoundTrip implements http.RoundTripper.
-func (b boundWrites) RoundTrip(req *http.Request) (*http.Response, error) {
+func (b boundedWrites) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.Method == http.MethodGet {
 		return b.next.RoundTrip(req)
 	}

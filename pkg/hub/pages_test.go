@@ -1,4 +1,4 @@
-package kube
+package hub
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 )
 
-func TestListTrimmedHoldsOnePageAtATime(t *testing.T) {
+func TestListInPagesHoldsOnePageAtATime(t *testing.T) {
 	const objects, size = 45, 20
 	var asked []metav1.ListOptions
 	trimmed := 0
@@ -47,7 +47,7 @@ func TestListTrimmedHoldsOnePageAtATime(t *testing.T) {
 		in.(*corev1.ConfigMap).Data = nil
 		return in, nil
 	}
-	lists := ListTrimmed(source, size, trim)
+	lists := listInPages(source, size, trim)
 	// As an informer asks for its first list, of any age.
 	selected := metav1.ListOptions{LabelSelector: "a=b", ResourceVersion: "0", ResourceVersionMatch: "NotOlderThan"}
 	list, err := lists.ListWithContext(t.Context(), selected)
@@ -80,7 +80,7 @@ func TestListTrimmedHoldsOnePageAtATime(t *testing.T) {
 	}
 }
 
-func TestListTrimmedReturnsErrors(t *testing.T) {
+func TestListInPagesReturnsErrors(t *testing.T) {
 	failed := errors.New("failed")
 	page := &corev1.ConfigMapList{Items: make([]corev1.ConfigMap, 1)}
 	keep := func(in any) (any, error) { return in, nil }
@@ -100,7 +100,7 @@ func TestListTrimmedReturnsErrors(t *testing.T) {
 			source := &toolscache.ListWatch{
 				ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) { return test.list() },
 			}
-			list, err := ListTrimmed(source, 1, test.trim).ListWithContext(t.Context(), metav1.ListOptions{})
+			list, err := listInPages(source, 1, test.trim).ListWithContext(t.Context(), metav1.ListOptions{})
 			if err == nil || list != nil {
 				t.Errorf("%v, %v", list, err)
 			}
