@@ -48,7 +48,7 @@ var targets = []target{
 			"absence.go": {
 				"settleAbsence", "settleDecisions", "vanished", "settleWidening", "settleStart", "mayChoose",
 			},
-			"rule.go":          {"Observe", "Settle", "confirm", "confirmed", "Selected"},
+			"rule.go":          {"Observe", "Settle", "confirm", "isPieced", "Selected"},
 			"decide_choice.go": {"decideChoice", "choiceAnswer", "anyBound", "chosenClusters"},
 		},
 	},
@@ -115,7 +115,7 @@ func run(states int, only *regexp.Regexp) error {
 			continue
 		}
 		what, all := "", time.Duration(0)
-		for _, search := range c.of.searches {
+		for _, search := range c.searches() {
 			var took time.Duration
 			what, took = try(binaries[search], search, states, c.number)
 			all += took
@@ -133,6 +133,18 @@ func run(states int, only *regexp.Regexp) error {
 	}
 	fmt.Printf("%d clauses: %d found, %d not\n", found+missed, found, missed)
 	return nil
+}
+
+// searches returns the searches that may find a clause.
+func (c clause) searches() []string {
+	for prefix, only := range map[string]string{
+		"selection/decide_choice.go": decisions, "selection/decide.go": profiles, "selection/absence.go": profiles,
+	} {
+		if strings.HasPrefix(c.where, prefix) {
+			return []string{only}
+		}
+	}
+	return c.of.searches
 }
 
 // firstFound is how a search reports a violation.

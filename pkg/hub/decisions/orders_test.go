@@ -118,8 +118,11 @@ func (c *referring) recall(s *orders.State) {
 // Stop implements orders.Part: what was in progress is lost.
 func (c *referring) Stop(s *orders.State) { s.Extra = nil }
 
-// Idle implements orders.Part.
-func (c *referring) Idle(s *orders.State) bool { return s.Extra == nil }
+// Idle implements orders.Part. A profile that is withdrawn in memory is about to be deleted, or to
+// stay after all.
+func (c *referring) Idle(s *orders.State) bool {
+	return s.Extra == nil && len(s.Memory["references"].(*memory).withdrawn) == 0
+}
 
 // References implements orders.Part.
 func (c *referring) References(s *orders.State) orders.ProfileReferences {

@@ -8,6 +8,7 @@ import (
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 )
 
 // A manager may start on an API server that is cut off from etcd and lists what it had
@@ -125,6 +126,20 @@ func TestCachesOfDifferentAges(t *testing.T) {
 		apitest.Must(t, hub.cache.Delete(t.Context(), aBinding("ns", "t")))
 	}
 	s.later(time.Second)
+	s.settlesAs(No)
+	s.copies(No)
+}
+
+// TestARequiredPlacementIsReadLive requires a Placement in a namespace that has one, which the
+// cache does not show yet.
+func TestARequiredPlacementIsReadLive(t *testing.T) {
+	s, whole := newScene(t), newScene(t, choosing("p", "c")...)
+	s.Rule.live.reader = whole.cache
+	s.annotate(map[string]string{contract.AnnotationRequirePlacement: "true"})
+	s.settlesAs(Unknown)
+	s.copies(Unknown)
+	s.Rule.live.reader = newScene(t).cache
+	s.later(2 * time.Second)
 	s.settlesAs(No)
 	s.copies(No)
 }

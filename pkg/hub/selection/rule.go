@@ -310,14 +310,15 @@ func (r *Rule) Settle(
 // confirm makes sure that the objects a result rests on were not deleted with their CRD. If
 // they may have been, the result becomes Unknown: an event of the CRD will enqueue the
 // pair. They are also read live while the cache may be older than this process, and if the
-// result is pieced together.
+// result is pieced together. Placements are read live as well before their absence alone counts,
+// in a namespace that requires one.
 func (r *Rule) confirm(
 	ctx context.Context, pair types.NamespacedName, o Observation, result Result,
 ) (Result, error) {
 	confirmed, err := r.confirmed(ctx, result)
 	switch {
 	case err != nil || confirmed.Answer != No || result.Going:
-	case o.lagging.Any(result.Rests...):
+	case o.lagging.Any(result.Rests...), len(result.Rests) == 1 && result.Rests[0] == placementCRD:
 		confirmed, err = r.decideLive(ctx, pair, o, confirmed, r.live.recent(time.Time{}))
 	case isPieced(result):
 		confirmed, err = r.decideLive(ctx, pair, o, confirmed, r.clock.Now())
