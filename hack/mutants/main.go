@@ -151,7 +151,9 @@ func (c clause) searches() []string {
 var firstFound = regexp.MustCompile(`run\.go:\d+: (.+): \d+ times, first after`)
 
 // tolerated are found without any change as well.
-var tolerated = []string{"a profile or copy made from caches of different ages"}
+var tolerated = []string{
+	"a profile made from caches of different ages", "a token copied because of caches of different ages",
+}
 
 // try runs a search with one clause negated, and returns what it finds, if anything.
 func try(binary, folder string, states, number int) (what string, took time.Duration) {

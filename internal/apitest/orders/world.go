@@ -363,7 +363,8 @@ const (
 	Restless          = "writes that do not end"
 
 	// Caches of different ages together may show what the hub never was.
-	MixedMade    = "a profile or copy made from caches of different ages"
+	MixedMade    = "a profile made from caches of different ages"
+	MixedCopied  = "a token copied because of caches of different ages"
 	MixedRemoved = "a profile or copy removed because of caches of different ages"
 )
 
@@ -406,6 +407,10 @@ func (w *World) judge(s *State, pair types.NamespacedName, o selection.Observati
 		}
 		if s.deniesByPlacement(pair) && s.narrows(pair.Namespace) && seen.stirred == s.ticks && s.ticks > 0 {
 			return Violated(ProfileUnsettled, "%s", pair)
+		}
+		if w.Tick > kube.AbsenceCounts && s.deniesByPlacement(pair) && seen.narrowed == s.ticks &&
+			!s.narrows(pair.Namespace) {
+			return Violated(ProfileUnsettled, "%s: the Placement has only just vanished", pair)
 		}
 		if !seen.no {
 			return Violated(MixedRemoved, "the profile of %s is to be deleted", pair)

@@ -457,7 +457,7 @@ func (c *copying) put(p *progress, namespace string) error {
 		return err
 	}
 	if before != after && after != nil && g.mixed && before == nil {
-		return errJoin(orders.Violated(orders.MixedMade, "the copy in %s", namespace), c.proceed(p))
+		return errJoin(orders.Violated(orders.MixedCopied, "the copy in %s", namespace), c.proceed(p))
 	}
 	return c.proceed(p)
 }
@@ -719,6 +719,19 @@ func accountScenarios() []orders.Scenario {
 					Do: func(s *orders.State) { s.Bind("n1", "s2") },
 				},
 				{Name: "issue another token", If: exists, Do: func(s *orders.State) { issue(s, 1) }},
+			},
+		},
+		{
+			Name: "choosing with its account", Pairs: both[:1], Budget: 3, Tick: 2 * time.Second, Ticks: 1, Crashes: 1,
+			Begin: func(s *orders.State) {
+				began(s)
+				s.AddPlacement("n1", "p1")
+				s.Place("n1", "p1", "c1")
+			},
+			Changes: []orders.Change{
+				{Name: "choose none", Do: func(s *orders.State) { s.Place("n1", "p1") }},
+				{Name: "choose c1", Do: func(s *orders.State) { s.Place("n1", "p1", "c1") }},
+				{Name: "issue another token", If: exists, Do: func(s *orders.State) { issue(s, 1); report(s, 1) }},
 			},
 		},
 	}
