@@ -71,7 +71,7 @@ var targets = []target{
 
 // reasons say why the searches cannot find some clauses, by place and text.
 var reasons = []struct{ clause, why string }{
-	{`restoring|Restor|crd != |r\.Answer == Unknown|Unserved|goingCRD|absentCRDs|isIncomplete|isUnbound|lagging|Going|doubtful|lags`,
+	{`restoring|Restor|isOlder|crd != |r\.Answer == Unknown|Unserved|goingCRD|absentCRDs|isIncomplete|isUnbound|lagging|Going|doubtful|lags`,
 		"no CRD is deleted in the small world, and no cache is older than the process"},
 	{`^selection/decide\.go.* decide ` + "`", "no CRD is deleted in the small world"},
 	{`mayChoose|mayMove|moving|choosing|settleDecisions .*left == 0`, "the small world has no second slice"},
@@ -86,7 +86,10 @@ var reasons = []struct{ clause, why string }{
 	{`current|mayWrite|allHold|finding\.Problem|takesAway|mayAttempt`, "it saves a read of the token, or orders work"},
 	{`mayBegin`, "every story begins with a slice, and some profile is always complete"},
 	{`settleDecisions .*result\.Answer == Yes`, "Observe ends the absence as well"},
-	{`Undecided|await`, "everything is reconciled at any time, whatever an event enqueues"},
+	{`anyBound`, "no story has both a Placement and a binding that is not judged"},
+	{`group\.Index`, "the small world has no decision groups"},
+	{`referring .*(served|err)`, "slices are known from the start"},
+	{`Undecided|await|references\.go.* check `, "everything is reconciled at any time, whatever an event enqueues"},
 }
 
 // unexplained is the result of a clause that nothing finds, for no known reason.

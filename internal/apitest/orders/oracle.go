@@ -9,6 +9,7 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
+	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
@@ -172,4 +173,15 @@ func (s *State) hasProfiles(namespace string) bool {
 		}
 	}
 	return false
+}
+
+// IsOurs reports whether a profile (nil: none) is of this addon's cluster manager, and IsMarked
+// whether it is one that it may delete.
+func IsOurs(profile *inventoryv1alpha1.ClusterProfile) bool {
+	return profile != nil && profile.Spec.ClusterManager.Name == contract.ClusterManagerName
+}
+
+// IsMarked says more than IsOurs.
+func IsMarked(profile *inventoryv1alpha1.ClusterProfile) bool {
+	return IsOurs(profile) && profile.Labels[contract.LabelManagedBy] == contract.ManagedBy
 }

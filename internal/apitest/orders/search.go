@@ -10,8 +10,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
-
-	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 )
 
 // Scenario is a first state, and what may happen then.
@@ -210,8 +208,8 @@ func isMixture(err error) bool {
 func (w *World) checkEnd(s *State) error {
 	for _, pair := range w.Pairs {
 		profile := Get[*inventoryv1alpha1.ClusterProfile](s, Profiles, pair)
-		isThere := profile != nil && selection.IsMarked(profile)
-		isForeign := profile != nil && !selection.IsOurs(profile)
+		isThere := IsMarked(profile)
+		isForeign := profile != nil && !IsOurs(profile)
 		switch truth := s.Truth(pair); {
 		case truth == yes && !isThere && !isForeign, truth == no && isThere:
 			return Violated(ProfileWrong, "%s is %s, and a profile of ours is there: %t", pair, truth, isThere)

@@ -399,7 +399,7 @@ func (w *World) judge(s *State, pair types.NamespacedName, o selection.Observati
 			return Violated(MixedMade, "a profile for %s is to be made", pair)
 		}
 	case remove:
-		if !selection.IsMarked(o.Profile) {
+		if !IsMarked(o.Profile) {
 			return Violated(ProfileForeign, "%s is to be deleted", pair)
 		}
 		if shown != no {
@@ -441,6 +441,8 @@ func (w *World) send(s *State, pair types.NamespacedName, isLost bool) error {
 	case op.verb == create && now == nil:
 		s.Create(Profiles, newProfile(pair))
 		written = Get[*inventoryv1alpha1.ClusterProfile](s, Profiles, pair)
+	case op.verb == adopt && now != nil && !IsOurs(now):
+		return Violated(ProfileForeign, "%s is to be adopted", pair)
 	case op.verb == adopt && now != nil && now.UID == op.uid && now.ResourceVersion == op.version:
 		Edit(s, Profiles, pair, func(p *inventoryv1alpha1.ClusterProfile) { p.Labels = newProfile(pair).Labels })
 		written = Get[*inventoryv1alpha1.ClusterProfile](s, Profiles, pair)

@@ -33,7 +33,6 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/grants"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/source"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/target"
-	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/watch"
 )
 
@@ -494,7 +493,7 @@ func (c *copying) Check(_ *orders.World, s *orders.State) error {
 		pair := types.NamespacedName{Namespace: namespace, Name: theAccount.Namespace}
 		entitled, denied := s.Said(pair)
 		profile := orders.Get[*inventoryv1alpha1.ClusterProfile](s, orders.Profiles, pair)
-		isOurs := profile != nil && selection.IsOurs(profile)
+		isOurs := orders.IsOurs(profile)
 		secret := c.secret(namespace)
 		isCopy := secret != nil && isFollowed(secret)
 		wanted := wants(account, namespace) && isUsable

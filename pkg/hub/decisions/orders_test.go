@@ -19,7 +19,6 @@ import (
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/orders"
-	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/watch"
 )
@@ -118,10 +117,10 @@ func (c *referring) recall(s *orders.State) {
 // Stop implements orders.Part: what was in progress is lost.
 func (c *referring) Stop(s *orders.State) { s.Extra = nil }
 
-// Idle implements orders.Part. A profile that is withdrawn in memory is about to be deleted, or to
+// Idle implements orders.Part. A profile that must not be referred to is about to be deleted, or to
 // stay after all.
 func (c *referring) Idle(s *orders.State) bool {
-	return s.Extra == nil && len(s.Memory["references"].(*memory).withdrawn) == 0
+	return s.Extra == nil && len(s.Memory["references"].(*memory).refused) == 0
 }
 
 // References implements orders.Part.
@@ -217,7 +216,7 @@ func (c *referring) judge(before, after []string) error {
 	for _, cluster := range after {
 		pair := types.NamespacedName{Namespace: thePlacement.Namespace, Name: cluster}
 		profile := orders.Get[*inventoryv1alpha1.ClusterProfile](c.state, orders.Profiles, pair)
-		if !slices.Contains(before, cluster) && (profile == nil || !selection.IsMarked(profile)) {
+		if !slices.Contains(before, cluster) && !orders.IsMarked(profile) {
 			return orders.Violated(referenceEarly, "%s", pair)
 		}
 	}
