@@ -71,7 +71,8 @@ var targets = []target{
 
 // reasons say why the searches cannot find some clauses, by place and text.
 var reasons = []struct{ clause, why string }{
-	{`restoring|Restor|isOlder|crd != |r\.Answer == Unknown|Unserved|goingCRD|absentCRDs|isIncomplete|isUnbound|lagging|Going|doubtful|lags`,
+	{`restoring|Restor|isOlder|crd != |r\.Answer == Unknown|Unserved|goingCRD|absentCRDs|isIncomplete|isUnbound|` +
+		`lagging|Going|doubtful|lags`,
 		"no CRD is deleted in the small world, and no cache is older than the process"},
 	{`^selection/decide\.go.* decide ` + "`", "no CRD is deleted in the small world"},
 	{`mayChoose|mayMove|moving|choosing|settleDecisions .*left == 0`, "the small world has no second slice"},
@@ -80,7 +81,8 @@ var reasons = []struct{ clause, why string }{
 	{`isWithheld|bindingsAnswer .*union == No`, "the small world publishes through sets of every type"},
 	{`referenced|decide\.go:54 nextStep`, "PreviewOf is not told of references"},
 	{`isTerminating .*namespace != nil`, "the other operand says the same of every namespace there is"},
-	{`PreviewOf|interestedBindings|reason|uncounted|contested|silent|o\.account != nil|maxReasons|more > 0`, "it is about words"},
+	{`PreviewOf|interestedBindings|reason|uncounted|contested|silent|o\.account != nil|maxReasons|more > 0`,
+		"it is about words"},
 	{`rivals|holder|copy\.Present.$`, "the small world has one account"},
 	{`isUnconfirmed|unconfirmed`, "a copy that may stay may as well be up to date, as far as the hub is known"},
 	{`current|mayWrite|allHold|finding\.Problem|takesAway|mayAttempt`, "it saves a read of the token, or orders work"},

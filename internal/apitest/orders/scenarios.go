@@ -76,7 +76,8 @@ func ProfileScenarios() []Scenario {
 // membership: a cluster and its addon come and go.
 func membership() Scenario {
 	return Scenario{
-		Name: "membership", Pairs: PairsOf("n1", "c1", "c2"), Budget: 3, Tick: 11 * time.Second, Ticks: 1, Crashes: 1, Losses: 1,
+		Name: "membership", Pairs: PairsOf("n1", "c1", "c2"),
+		Budget: 3, Tick: 11 * time.Second, Ticks: 1, Crashes: 1, Losses: 1,
 		Begin: func(s *State) {
 			Fleet(s, "c1", "c2")
 			s.Publish("n1", "c1")
@@ -144,7 +145,8 @@ func choosing() Scenario {
 // vanishing: Placements come and go, and are replaced.
 func vanishing() Scenario {
 	return Scenario{
-		Name: "vanishing", Pairs: PairsOf("n1", "c1", "c2"), Budget: 3, Tick: 11 * time.Second, Ticks: 2, Crashes: 1, Losses: 0,
+		Name: "vanishing", Pairs: PairsOf("n1", "c1", "c2"),
+		Budget: 3, Tick: 11 * time.Second, Ticks: 2, Crashes: 1, Losses: 0,
 		Begin: func(s *State) {
 			Fleet(s, "c1", "c2")
 			s.AddPlacement("n1", "p1")
@@ -170,7 +172,8 @@ func vanishing() Scenario {
 // owners: profiles of others, and ours that others change or delete.
 func owners() Scenario {
 	return Scenario{
-		Name: "owners", Pairs: PairsOf("n1", "c1", "c2", "c3"), Budget: 3, Tick: 11 * time.Second, Ticks: 1, Crashes: 1, Losses: 1,
+		Name: "owners", Pairs: PairsOf("n1", "c1", "c2", "c3"),
+		Budget: 3, Tick: 11 * time.Second, Ticks: 1, Crashes: 1, Losses: 1,
 		Begin: func(s *State) {
 			Fleet(s, "c1", "c2", "c3")
 			s.Publish("n1", "c1")

@@ -261,13 +261,15 @@ func (w *World) reconcile(s *State, pair types.NamespacedName) error {
 		return err
 	}
 	next := w.next(s, pair, observation, result)
-	if result, wait, err := w.Rule.Settle(ctx, pair, observation, result, next == create || next == remove || next == release); err != nil || wait > 0 {
+	acting := next == create || next == remove || next == release
+	result, wait, err := w.Rule.Settle(ctx, pair, observation, result, acting)
+	if err != nil || wait > 0 {
 		return err
-	} else if next, err = w.settled(s, pair, observation, result); err != nil || next == "" {
-		return err
-	} else {
-		return w.decide(s, pair, observation, result, next)
 	}
+	if next, err = w.settled(s, pair, observation, result); err != nil || next == "" {
+		return err
+	}
+	return w.decide(s, pair, observation, next)
 }
 
 const release verb = "release"
@@ -369,9 +371,7 @@ const (
 )
 
 // decide checks what is about to be written about a pair, and stores it.
-func (w *World) decide(
-	s *State, pair types.NamespacedName, o selection.Observation, result selection.Result, next verb,
-) error {
+func (w *World) decide(s *State, pair types.NamespacedName, o selection.Observation, next verb) error {
 	op := write{verb: next}
 	if o.Profile != nil {
 		op.uid, op.version = o.Profile.UID, o.Profile.ResourceVersion

@@ -197,7 +197,9 @@ func (c *copying) Idle(s *orders.State) bool {
 func (c *copying) References(*orders.State) orders.ProfileReferences { return nil }
 
 // Delivered implements orders.Part: followers tell the ledger.
-func (c *copying) Delivered(_ *orders.World, s *orders.State, kind orders.Kind, key types.NamespacedName, before client.Object) {
+func (c *copying) Delivered(
+	_ *orders.World, s *orders.State, kind orders.Kind, key types.NamespacedName, before client.Object,
+) {
 	if kind != orders.Copies {
 		return
 	}
@@ -211,7 +213,8 @@ func (c *copying) Delivered(_ *orders.World, s *orders.State, kind orders.Kind, 
 }
 
 func isFollowed(obj client.Object) bool {
-	return obj.GetLabels()[contract.LabelManagedBy] == contract.ManagedBy && obj.GetLabels()[contract.LabelCredential] == "true"
+	labels := obj.GetLabels()
+	return labels[contract.LabelManagedBy] == contract.ManagedBy && labels[contract.LabelCredential] == "true"
 }
 
 func see(ledger *target.Ledger, secret *corev1.Secret) {
@@ -413,7 +416,7 @@ func (c *copying) withdraw(p *progress, namespace string) error {
 	if before != nil && c.secret(namespace) == nil && g.wanted && !g.denied {
 		foreign := orders.Cached[*inventoryv1alpha1.ClusterProfile](c.state, orders.Profiles,
 			types.NamespacedName{Namespace: namespace, Name: theAccount.Namespace})
-		if foreign == nil || foreign.Spec.ClusterManager.Name == contract.ClusterManagerName && foreign.DeletionTimestamp == nil {
+		if foreign == nil || orders.IsOurs(foreign) && foreign.DeletionTimestamp == nil {
 			return orders.Violated(copyRemoved, "from %s", namespace)
 		}
 	}
@@ -573,7 +576,8 @@ func (w secretWriter) Patch(_ context.Context, obj client.Object, by client.Patc
 		return apierrors.NewConflict(secrets, key.Name, nil)
 	}
 	next := now.DeepCopy()
-	next.Labels, next.Annotations = merged(next.Labels, patch.Metadata.Labels), merged(next.Annotations, patch.Metadata.Annotations)
+	next.Labels = merged(next.Labels, patch.Metadata.Labels)
+	next.Annotations = merged(next.Annotations, patch.Metadata.Annotations)
 	next.Data = merged(next.Data, patch.Data)
 	if patch.Metadata.OwnerReferences != nil {
 		next.OwnerReferences = patch.Metadata.OwnerReferences
