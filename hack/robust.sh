@@ -2,13 +2,18 @@
 # Injects faults into what the manager exchanges with a hub (see test/faults): all plans that
 # have not run yet with this manager, in an order that SEED decides, until TIME is over, or
 # only PLAN, or the first PLANS of them. Results of all are kept in RESULTS, so that the next run
-# goes on where this one ended.
+# goes on where this one ended. With WRITER=upstream, the faults are those of Open Cluster
+# Management's and managed-serviceaccount's own writers instead of this addon.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 [ -n "${KUBEBUILDER_ASSETS:-}" ] || KUBEBUILDER_ASSETS=$(go -C test/fleet run ./cmd/fleet assets)
 export KUBEBUILDER_ASSETS
 args=(-seed="${SEED:-1}" -lanes="${LANES:-4}")
+if [ -n "${WRITER:-}" ]; then
+	go -C test/fleet run ./cmd/fleet upstream "$PWD/bin/upstream"
+	args+=(-writer="$WRITER" -upstream="$PWD/bin/upstream")
+fi
 test=TestRobust
 if [ -n "${PLANS:-}" ]; then
 	test=TestSeeded
@@ -16,7 +21,7 @@ if [ -n "${PLANS:-}" ]; then
 elif [ -n "${PLAN:-}" ]; then
 	args+=(-plan="$PLAN")
 else
-	args+=(-time="${TIME:-60m}" -results="$(realpath -m "${RESULTS:-bin/robust.jsonl}")")
+	args+=(-time="${TIME:-60m}" -results="$(realpath -m "${RESULTS:-bin/robust${WRITER:+-$WRITER}.jsonl}")")
 fi
 # Every wait has a bound of its own.
 exec go -C test/faults test -run="^$test\$" -count=1 -timeout=0 -v . "${args[@]}"

@@ -29,8 +29,12 @@ const (
 // installed: clusters, sets, bindings, placements, decisions, addons and works.
 // Resources with several versions serve and store only the newest, because there is
 // no conversion webhook here.
-func Hub() CRDs {
-	return newestOnly(ModuleFiles(ocmAPIModule,
+func Hub() CRDs { return newestOnly(HubInAllVersions()) }
+
+// HubInAllVersions is Hub for programs that read older versions, too. Without a conversion
+// webhook, an object has the same fields in all of them, as far as each version knows them.
+func HubInAllVersions() CRDs {
+	return ModuleFiles(ocmAPIModule,
 		"cluster/v1/0000_00_clusters.open-cluster-management.io_managedclusters.crd.yaml",
 		"cluster/v1beta2/0000_00_clusters.open-cluster-management.io_managedclustersets.crd.yaml",
 		"cluster/v1beta2/0000_01_clusters.open-cluster-management.io_managedclustersetbindings.crd.yaml",
@@ -40,7 +44,7 @@ func Hub() CRDs {
 		"addon/v1beta1/0000_01_addon.open-cluster-management.io_managedclusteraddons.crd.yaml",
 		"addon/v1beta1/0000_02_addon.open-cluster-management.io_addondeploymentconfigs.crd.yaml",
 		"work/v1/0000_00_work.open-cluster-management.io_manifestworks.crd.yaml",
-	))
+	)
 }
 
 // Spoke returns what a stock klusterlet installs on a spoke: ClusterClaims and

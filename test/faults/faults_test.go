@@ -11,8 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/client-go/rest"
-
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/hubtest"
 	"open-cluster-management.io/cluster-inventory-addon/test/faults/proxy"
@@ -24,6 +22,8 @@ var (
 	fileFlag = flag.String("results", "", "file of TestRobust's results, by which it resumes")
 	seedFlag = flag.Uint64("seed", 1, "what decides which plans run, and in which order")
 	laneFlag = flag.Int("lanes", 4, "how many hubs there are, each with one plan at a time")
+	nameFlag = flag.String("writer", "", "whose programs get the faults: this addon's, or upstream's own")
+	fromFlag = flag.String("upstream", "", "folder with upstream's programs and their rights")
 	someFlag = flag.Int("plans", 45, "how many plans TestSeeded runs")
 )
 
@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 // TestSeeded runs some plans, chosen by a seed.
 func TestSeeded(t *testing.T) {
 	s := newSuite(t, "")
-	s.start(*laneFlag, stories)
+	s.start(*laneFlag, s.writer.stories)
 	t.Logf("%d plans of %d, chosen by -seed=%d", *someFlag, len(s.all), *seedFlag)
 	s.run(choose(s.all, *someFlag, *seedFlag, slow...), time.Hour)
 }
@@ -55,12 +55,12 @@ func TestRobust(t *testing.T) {
 		p, err := parsePlan(*planFlag)
 		apitest.Must(t, err)
 		s := newSuite(t, "")
-		s.start(1, slices.DeleteFunc(slices.Clone(stories), func(s story) bool { return s.name != p.story }))
+		s.start(1, slices.DeleteFunc(slices.Clone(s.writer.stories), func(s story) bool { return s.name != p.story }))
 		s.run([]plan{p}, time.Hour)
 		return
 	}
 	s := newSuite(t, *fileFlag)
-	s.start(*laneFlag, stories)
+	s.start(*laneFlag, s.writer.stories)
 	var left []plan
 	for _, p := range choose(s.all, len(s.all), *seedFlag) {
 		if !s.results.done(p) {
@@ -74,6 +74,7 @@ func TestRobust(t *testing.T) {
 // suite runs plans on several hubs.
 type suite struct {
 	*testing.T
+	writer     writer
 	began      time.Time
 	results    *results
 	lanes      []*lane
@@ -85,11 +86,12 @@ type suite struct {
 
 func newSuite(t *testing.T, file string) *suite {
 	t.Helper()
-	program, err := digest(hubtest.Command(t, &rest.Config{}).Path)
+	of := writerNamed(t, *nameFlag, *fromFlag)
+	program, err := digest(of.programs(t)...)
 	apitest.Must(t, err)
-	r, err := openResults(file, program)
+	r, err := openResults(file, of.name, program)
 	apitest.Must(t, err)
-	return &suite{T: t, began: time.Now(), results: r, references: map[string]reference{}}
+	return &suite{T: t, writer: of, began: time.Now(), results: r, references: map[string]reference{}}
 }
 
 // start starts the hubs, records the references of some stories, and lists their plans.
@@ -100,10 +102,22 @@ func (s *suite) start(lanes int, of []story) {
 	var mu sync.Mutex
 	s.share(len(of), func(l **lane, i int) {
 		if *l == nil {
-			*l = newLane(s, s.certificate)
+			*l = newLane(s, s.writer, s.certificate)
 		}
 		s.Run("reference of "+of[i].name, func(t *testing.T) {
-			ref := (*l).reference(t, of[i])
+			began := time.Now()
+			ref, problems := (*l).reference(t, of[i])
+			if len(problems) > 0 {
+				if !s.writer.mayLackReference {
+					t.Fatal(strings.Join(problems, "\n"))
+				}
+				p := plan{story: of[i].name, fault: proxy.Fault{Kind: proxy.None}}
+				apitest.Must(t, s.results.add(outcome{
+					Plan: p.String(), Verdict: noReference, Findings: problems,
+					Seconds: time.Since(began).Seconds(), Loaded: cpuPressure(),
+				}))
+				return
+			}
 			mu.Lock()
 			defer mu.Unlock()
 			s.references[of[i].name] = ref
@@ -116,8 +130,11 @@ func (s *suite) start(lanes int, of []story) {
 		s.FailNow()
 	}
 	for _, story := range of {
-		s.all = append(s.all, plansOf(story.name, s.references[story.name])...)
+		if ref, has := s.references[story.name]; has {
+			s.all = append(s.all, plansOf(story.name, ref)...)
+		}
 	}
+	s.all = slices.DeleteFunc(s.all, func(p plan) bool { return slices.Contains(s.writer.without, p.fault.Kind) })
 }
 
 // share gives the numbers below n to the lanes, each one at a time.
@@ -160,6 +177,10 @@ func (s *suite) run(plans []plan, limit time.Duration) {
 
 // one runs a plan as a subtest, and once more with a fresh manager if it has a finding.
 func (s *suite) one(l *lane, p plan, calm time.Duration) {
+	ref, has := s.references[p.story]
+	if !has {
+		return // start has said why
+	}
 	s.Run(p.String(), func(t *testing.T) {
 		began := time.Now()
 		o := outcome{Plan: p.String(), Verdict: broken}
@@ -167,12 +188,11 @@ func (s *suite) one(l *lane, p plan, calm time.Duration) {
 			o.Seconds, o.Loaded = time.Since(began).Seconds(), cpuPressure()
 			apitest.Must(t, s.results.add(o))
 			if o.Verdict == broken || o.Verdict == finding {
-				t.Errorf("%s (CPU pressure %.0f %%); repeat it with make robust PLAN='%s'\n%s",
-					o.Verdict, o.Loaded, p, strings.Join(o.Findings, "\n"))
+				t.Errorf("%s (CPU pressure %.0f %%); repeat it with make robust %s\n%s",
+					o.Verdict, o.Loaded, s.results.selects(p.String()), strings.Join(o.Findings, "\n"))
 			}
 		}()
-		of := stories[slices.IndexFunc(stories, func(s story) bool { return s.name == p.story })]
-		ref := s.references[p.story]
+		of := s.story(p)
 		got, err := l.run(t, of, p.fault, &ref, calm)
 		if err != nil {
 			o.Findings = []string{err.Error()}
@@ -191,4 +211,10 @@ func (s *suite) one(l *lane, p plan, calm time.Duration) {
 			o.Verdict = passed
 		}
 	})
+}
+
+// story is that of a plan.
+func (s *suite) story(p plan) story {
+	all := s.writer.stories
+	return all[slices.IndexFunc(all, func(s story) bool { return s.name == p.story })]
 }

@@ -1,19 +1,15 @@
 package faults
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"os/exec"
 	"slices"
 	"sync"
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -21,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
-	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/hubtest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 	"open-cluster-management.io/cluster-inventory-addon/test/faults/proxy"
 )
@@ -43,8 +38,9 @@ const (
 type lane struct {
 	server  *apitest.Server
 	admin   client.Client
+	writer  writer
 	hub     *ocmtest.Hub
-	user    *rest.Config // the manager's
+	user    *rest.Config // the writer's
 	watcher *watcher
 
 	// tb is the test that owns the lane.
@@ -57,20 +53,18 @@ type lane struct {
 	program string
 }
 
-// newLane starts a hub with the chart on it, which ends with the test. certificate is that of
+// newLane starts a hub for a writer, which ends with the test. certificate is that of
 // cluster-proxy.
-func newLane(tb testing.TB, certificate []byte) *lane {
+func newLane(tb testing.TB, of writer, certificate []byte) *lane {
 	tb.Helper()
-	server := apitest.Start(tb, apitest.Hub(), apitest.AgentRevision(), apitest.ClusterProfile(),
-		apitest.PlacementDecision(), apitest.ManagedServiceAccount(), apitest.ManagedProxyConfiguration())
-	l := &lane{tb: tb, server: server, hub: ocmtest.New(tb, server.Config(tb)), user: server.User(tb, hubtest.User)}
-	l.admin = l.hub.Client
-	hubtest.Install(l.hub.World, "", hubtest.AllButProgram)
-	l.hub.MustCreate(gateRole())
-	l.hub.MustCreate(clusterProxy(certificate)...)
-	for _, namespace := range namespaces {
-		l.hub.MustCreate(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
+	server := apitest.Start(tb, append(slices.Clone(of.crds), apitest.ClusterProfile(),
+		apitest.PlacementDecision(), apitest.ManagedServiceAccount())...)
+	l := &lane{
+		tb: tb, server: server, hub: ocmtest.New(tb, server.Config(tb)), writer: of, user: server.User(tb, of.user),
 	}
+	l.admin = l.hub.Client
+	of.install(l, certificate)
+	l.createNamespaces(namespaces...)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(tb.Context()))
 	tb.Cleanup(cancel)
 	var err error
@@ -104,8 +98,12 @@ func (l *lane) reset(ctx context.Context) error {
 	defer cancel()
 	for {
 		left := 0
+		kinds := slices.Clone(l.writer.owned)
 		for _, kind := range ownedKinds {
-			removed, err := l.remove(ctx, kind)
+			kinds = append(kinds, owned{kind: kind})
+		}
+		for _, of := range kinds {
+			removed, err := l.remove(ctx, of)
 			if err != nil {
 				return fmt.Errorf("cleaning the hub: %w", err)
 			}
@@ -124,10 +122,10 @@ func (l *lane) reset(ctx context.Context) error {
 
 // remove deletes all objects of a kind whatever their finalizers, and returns how many there
 // were.
-func (l *lane) remove(ctx context.Context, kind schema.GroupVersionKind) (int, error) {
+func (l *lane) remove(ctx context.Context, of owned) (int, error) {
 	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(kind)
-	if err := l.admin.List(ctx, list); err != nil {
+	list.SetGroupVersionKind(of.kind)
+	if err := l.admin.List(ctx, list, of.only...); err != nil {
 		return 0, err
 	}
 	removed := 0
@@ -180,7 +178,7 @@ func pause(ctx context.Context, duration time.Duration) error {
 	}
 }
 
-// manager is the program behind its proxy.
+// manager is the writer's programs behind their proxy.
 type manager struct {
 	*program
 	proxy  *proxy.Proxy
@@ -194,15 +192,8 @@ func (l *lane) manage(flags ...string) *manager {
 	apitest.Must(l.tb, err)
 	cfg, err := through.Config()
 	apitest.Must(l.tb, err)
-	first := hubtest.Command(l.tb, cfg, flags...)
-	first.Path = cmp.Or(l.program, first.Path)
 	m := &manager{proxy: through, program: &program{
-		command: func() *exec.Cmd {
-			cmd := exec.Command(first.Path, first.Args[1:]...)
-			cmd.Env = first.Env
-			return cmd
-		},
-		lost: through.Disconnect,
+		commands: l.writer.commands(l, cfg, flags...), lost: through.Disconnect,
 	}}
 	l.tb.Cleanup(m.end)
 	apitest.Must(l.tb, m.start())

@@ -106,20 +106,49 @@ func effective(writes []proxy.Write) []proxy.Key {
 	return keys
 }
 
+// Kinds of violations: each finding begins with its own.
+const (
+	ofEffect  = "effect"
+	ofState   = "end state"
+	ofCounts  = "created and deleted"
+	ofNumber  = "number of writes"
+	ofQuiet   = "quiet"
+	ofProfile = "profiles"
+	ofToken   = "tokens"
+	ofForeign = "others' objects"
+	ofExit    = "exit"
+	ofHistory = "history"
+	ofOrder   = "order"
+)
+
+// violationKinds are all of them.
+var violationKinds = []string{
+	ofEffect, ofState, ofCounts, ofNumber, ofQuiet, ofProfile, ofToken, ofForeign, ofExit, ofHistory, ofOrder,
+}
+
+// prefixed puts the kind in front of findings.
+func prefixed(kind string, findings ...string) []string {
+	all := make([]string, 0, len(findings))
+	for _, text := range findings {
+		all = append(all, kind+": "+text)
+	}
+	return all
+}
+
 // judge returns what is wrong with a run of a story: nothing if all oracles are content.
 func judge(s story, ref reference, got result) []string {
-	findings := slices.Clone(got.problems)
+	findings := prefixed(ofEffect, got.problems...)
 	if !got.converged {
-		findings = append(findings, "the state is not that of a run without a fault (-want +got):\n"+
+		findings = append(findings, ofState+": the state is not that of a run without a fault (-want +got):\n"+
 			cmp.Diff(ref.after, got.after))
 	}
-	findings = append(findings, judgeCounts(ref.counts, counts(got.changes))...)
+	findings = append(findings, prefixed(ofCounts, judgeCounts(ref.counts, counts(got.changes))...)...)
 	if sent := len(got.record.Writes); sent > 2*ref.sent {
 		finding := fmt.Sprintf("%d writes, %d without a fault: %s", sent, ref.sent, listed(got.record.Writes))
-		findings = append(findings, finding)
+		findings = append(findings, prefixed(ofNumber, finding)...)
 	}
 	if len(got.late) > 0 {
-		findings = append(findings, "writes although nothing was left to do: "+listed(got.late))
+		findings = append(findings, ofQuiet+": writes although nothing was left to do: "+listed(got.late))
 	}
 	return append(findings, invariants(s, got)...)
 }
@@ -158,14 +187,14 @@ const (
 // invariants checks what must hold at every moment.
 func invariants(s story, got result) []string {
 	var findings []string
-	add := func(format string, values ...any) {
-		if text := fmt.Sprintf(format, values...); !slices.Contains(findings, text) {
+	add := func(kind, format string, values ...any) {
+		if text := kind + ": " + fmt.Sprintf(format, values...); !slices.Contains(findings, text) {
 			findings = append(findings, text)
 		}
 	}
 	for _, c := range slices.Concat(got.setup, got.changes) {
 		if c.resource == profiles && c.what != deleted && !isForeign(c.key) && !slices.Contains(s.may(), c.key) {
-			add("a profile of a pair that nobody selects: %s", c)
+			add(ofProfile, "a profile of a pair that nobody selects: %s", c)
 		}
 		for token, name := range got.tokens {
 			source, _, _ := strings.Cut(name, "/")
@@ -174,29 +203,29 @@ func invariants(s story, got result) []string {
 			}
 			allowed := append([]string{source}, s.targets[source]...)
 			if c.resource != secrets || !slices.Contains(allowed, namespaceOf(c.key)) {
-				add("token %s is where it must never be: %s", name, c)
+				add(ofToken, "token %s is where it must never be: %s", name, c)
 			}
 		}
 	}
 	for _, c := range got.changes {
 		if isForeign(c.key) {
-			add("somebody else's object was touched: %s", c)
+			add(ofForeign, "somebody else's object was touched: %s", c)
 		}
 		if c.resource == profiles && c.what == deleted && s.keeps(c.key) {
-			add("a profile went that is selected all along: %s", c)
+			add(ofProfile, "a profile went that is selected all along: %s", c)
 		}
 	}
 	for _, how := range got.exits {
-		add("the manager ended by itself: %s", how)
+		add(ofExit, "the manager ended by itself: %s", how)
 	}
 	for token, name := range got.tokens {
 		if strings.Contains(got.log, token) {
-			add("token %s is in the manager's log", name)
+			add(ofToken, "token %s is in the manager's log", name)
 		}
 	}
-	findings = append(findings, histories(got)...)
+	findings = append(findings, prefixed(ofHistory, histories(got)...)...)
 	if got.ordered {
-		findings = append(findings, judgeOrder(s, got)...)
+		findings = append(findings, prefixed(ofOrder, judgeOrder(s, got)...)...)
 	}
 	return findings
 }

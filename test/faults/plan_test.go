@@ -96,7 +96,7 @@ func TestResultsOfAnInterruptedRunCount(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "of", "results.jsonl")
 	open := func(manager string) *results {
 		t.Helper()
-		r, err := openResults(path, manager)
+		r, err := openResults(path, "", manager)
 		if err != nil {
 			t.Fatal(err)
 		}

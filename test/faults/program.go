@@ -2,8 +2,10 @@ package faults
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"sync"
 	"syscall"
@@ -13,17 +15,17 @@ import (
 // restartAfter is how long a program that ended by itself stays down, as with a kubelet.
 const restartAfter = 500 * time.Millisecond
 
-// program keeps the manager running: it starts it again when it was killed or has ended by
-// itself. It is safe for concurrent use.
+// program keeps processes running, which end and start together: it starts them again when they
+// were killed or one of them has ended by itself. It is safe for concurrent use.
 type program struct {
-	// command returns the manager, not yet started.
-	command func() *exec.Cmd
+	// commands returns the processes, not yet started.
+	commands func() []*exec.Cmd
 	// lost is called when the program has ended, before it is started again.
 	lost func()
 
 	mu      sync.Mutex
-	cmd     *exec.Cmd
-	ended   chan struct{} // of the present process
+	cmds    []*exec.Cmd
+	ended   chan struct{} // of the present processes
 	stopped bool
 	killing bool
 	exits   []string // how it ended by itself, each time, and what it had logged last
@@ -40,27 +42,46 @@ func (p *program) start() error {
 
 // run requires the lock.
 func (p *program) run() error {
-	cmd := p.command()
-	cmd.Stdout, cmd.Stderr = writer{p}, writer{p}
-	if err := cmd.Start(); err != nil {
-		p.err = err
-		return err
+	var started []*exec.Cmd
+	for _, cmd := range p.commands() {
+		cmd.Stdout, cmd.Stderr = logWriter{p}, logWriter{p}
+		if err := cmd.Start(); err != nil {
+			p.err = err
+			killAll(started)
+			return err
+		}
+		started = append(started, cmd)
 	}
 	ended := make(chan struct{})
-	p.cmd, p.ended = cmd, ended
+	p.cmds, p.ended = started, ended
+	ends := make(chan string, len(started))
+	for _, cmd := range started {
+		go func() { ends <- fmt.Sprintf("%s: %v", filepath.Base(cmd.Path), cmd.Wait()) }()
+	}
 	go func() {
-		p.after(ended, cmd.Wait())
+		how := <-ends
+		killAll(started)
+		for range started[1:] {
+			<-ends
+		}
+		p.after(ended, how)
 	}()
 	return nil
 }
 
-// after starts the program again. how says how it ended, nil without an error.
-func (p *program) after(ended chan struct{}, how error) {
+func killAll(cmds []*exec.Cmd) {
+	for _, cmd := range cmds {
+		_ = cmd.Process.Kill() // it may have ended
+	}
+}
+
+// after starts the program again. how says which process ended first, and how.
+func (p *program) after(ended chan struct{}, how string) {
 	p.mu.Lock()
 	killed := p.killing
 	p.killing = false
 	if !killed && !p.stopped {
-		p.exits = append(p.exits, fmt.Sprintf("%v, after it had logged:\n%s", how, tail(p.log.String())))
+		p.exits = append(p.exits, fmt.Sprintf("%s, after it had logged:\n%s", how, tail(p.log.String())))
 	}
 	p.mu.Unlock()
 	close(ended)
@@ -86,24 +107,28 @@ func (p *program) stop() { p.end(true) }
 func (p *program) end(stopped bool) {
 	p.mu.Lock()
 	p.stopped = p.stopped || stopped
-	cmd, ended := p.cmd, p.ended
+	cmds, ended := p.cmds, p.ended
 	p.killing = true
 	p.mu.Unlock()
-	if cmd == nil {
+	if len(cmds) == 0 {
 		return
 	}
-	_ = cmd.Process.Kill() // it may have ended
+	killAll(cmds)
 	<-ended
 }
 
-// pause stops the process, and resume lets it continue.
+// pause stops the processes, and resume lets them continue.
 func (p *program) pause() error  { return p.signal(syscall.SIGSTOP) }
 func (p *program) resume() error { return p.signal(syscall.SIGCONT) }
 
 func (p *program) signal(signal syscall.Signal) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.cmd.Process.Signal(signal)
+	var errs []error
+	for _, cmd := range p.cmds {
+		errs = append(errs, cmd.Process.Signal(signal))
+	}
+	return errors.Join(errs...)
 }
 
 // forget forgets the log, and how often the program ended by itself.
@@ -122,11 +147,11 @@ func (p *program) report() (exits []string, log string, err error) {
 	return slices.Clone(p.exits), p.log.String(), p.err
 }
 
-// writer collects the log.
-type writer struct{ of *program }
+// logWriter collects the log.
+type logWriter struct{ of *program }
 
 // Write implements io.Writer.
-func (w writer) Write(text []byte) (int, error) {
+func (w logWriter) Write(text []byte) (int, error) {
 	w.of.mu.Lock()
 	defer w.of.mu.Unlock()
 	return w.of.log.Write(text)

@@ -27,13 +27,17 @@ const (
 	notReached verdict = "not reached"
 	// broken says that something else than the manager failed: the suite, the hub or the machine.
 	broken verdict = "broken"
+	// noReference says that a story has no reference, so none of its plans can run.
+	noReference verdict = "no reference"
 )
 
 // outcome is one line of the file of results.
 type outcome struct {
 	// Plan can be repeated with PLAN.
 	Plan string `json:"plan"`
-	// Manager is a digest of the program: results of another one do not count.
+	// Writer is whose program it is, and Manager a digest of it: results of another one do not
+	// count.
+	Writer   string   `json:"writer,omitempty"`
 	Manager  string   `json:"manager"`
 	Verdict  verdict  `json:"verdict"`
 	Findings []string `json:"findings,omitempty"`
@@ -45,15 +49,15 @@ type outcome struct {
 // results are the outcomes so far, kept in a file if it has a path. They are safe for
 // concurrent use.
 type results struct {
-	path, manager string
+	path, writer, manager string
 
 	mu   sync.Mutex
 	last map[string]outcome // by plan
 }
 
-// openResults reads what the file has of the same manager.
-func openResults(path, manager string) (*results, error) {
-	r := &results{path: path, manager: manager, last: map[string]outcome{}}
+// openResults reads what the file has of the same writer and program.
+func openResults(path, writer, manager string) (*results, error) {
+	r := &results{path: path, writer: writer, manager: manager, last: map[string]outcome{}}
 	if path == "" {
 		return r, nil
 	}
@@ -71,7 +75,7 @@ func openResults(path, manager string) (*results, error) {
 		if err := json.Unmarshal(lines.Bytes(), &o); err != nil {
 			continue // an interrupted run may have left half a line
 		}
-		if o.Manager == manager {
+		if o.Writer == writer && o.Manager == manager {
 			r.last[o.Plan] = o
 		}
 	}
@@ -82,7 +86,7 @@ func openResults(path, manager string) (*results, error) {
 func (r *results) add(o outcome) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	o.Manager = r.manager
+	o.Writer, o.Manager = r.writer, r.manager
 	r.last[o.Plan] = o
 	if r.path == "" {
 		return nil
@@ -107,10 +111,20 @@ func (r *results) done(p plan) bool {
 	return ran && o.Verdict != broken
 }
 
-// summary writes how many plans ended how, by kind of fault, and all findings.
+// selects returns the variables by which make robust runs a plan with the same writer.
+func (r *results) selects(plan string) string {
+	if r.writer == "" {
+		return fmt.Sprintf("PLAN='%s'", plan)
+	}
+	return fmt.Sprintf("WRITER=%s PLAN='%s'", r.writer, plan)
+}
+
+// summary writes how many plans ended how, by kind of fault, how many violate which oracle, and
+// all findings.
 func (r *results) summary(out io.Writer, all int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	violated := map[string]int{}
 	counts, sum := map[string]map[verdict]int{}, map[verdict]int{}
 	var found []outcome
 	for _, name := range slices.Sorted(maps.Keys(r.last)) {
@@ -121,41 +135,67 @@ func (r *results) summary(out io.Writer, all int) {
 		}
 		counts[kind][o.Verdict]++
 		sum[o.Verdict]++
-		if o.Verdict == finding || o.Verdict == broken {
+		if slices.Contains([]verdict{finding, broken, noReference}, o.Verdict) {
 			found = append(found, o)
 		}
+		for _, kind := range violations(o) {
+			violated[kind]++
+		}
 	}
-	fmt.Fprintf(out, "\n| fault | plans | passed | findings | not reached | broken |\n|---|---:|---:|---:|---:|---:|\n")
+	fmt.Fprintf(out, "\n| fault | plans | passed | findings | not reached | broken | no reference |\n"+
+		"|---|---:|---:|---:|---:|---:|---:|\n")
 	row := func(name string, of map[verdict]int) {
-		fmt.Fprintf(out, "| %s | %d | %d | %d | %d | %d |\n", name, of[passed]+of[finding]+of[notReached]+of[broken],
-			of[passed], of[finding], of[notReached], of[broken])
+		fmt.Fprintf(out, "| %s | %d | %d | %d | %d | %d | %d |\n", name, of[passed]+of[finding]+of[notReached]+of[broken],
+			of[passed], of[finding], of[notReached], of[broken], of[noReference])
 	}
 	for _, kind := range slices.Sorted(maps.Keys(counts)) {
 		row(kind, counts[kind])
 	}
 	row("all", sum)
+	fmt.Fprintf(out, "\n| violation | plans |\n|---|---:|\n")
+	for _, kind := range violationKinds {
+		fmt.Fprintf(out, "| %s | %d |\n", kind, violated[kind])
+	}
 	if all > 0 {
 		const percent = 100
-		ran := len(r.last) - sum[broken]
+		ran := len(r.last) - sum[broken] - sum[noReference]
 		fmt.Fprintf(out, "\n%d of %d plans (%.0f %%) have run with this manager.\n", ran, all,
 			percent*float64(ran)/float64(all))
 	}
 	for _, o := range found {
-		fmt.Fprintf(out, "\n%s: PLAN='%s'\n", o.Verdict, o.Plan)
+		fmt.Fprintf(out, "\n%s: %s\n", o.Verdict, r.selects(o.Plan))
 		for _, text := range o.Findings {
 			fmt.Fprintf(out, "  %s\n", strings.ReplaceAll(text, "\n", "\n  "))
 		}
 	}
 }
 
-// digest names a program by its content.
-func digest(path string) (string, error) {
-	content, err := os.ReadFile(path)
-	if err != nil {
-		return "", err
+// violations returns the kinds of an outcome's findings, each once.
+func violations(o outcome) []string {
+	var kinds []string
+	if o.Verdict != finding {
+		return nil
 	}
-	sum := sha256.Sum256(content)
-	return hex.EncodeToString(sum[:6]), nil
+	for _, text := range o.Findings {
+		kind, _, _ := strings.Cut(text, ": ")
+		if slices.Contains(violationKinds, kind) && !slices.Contains(kinds, kind) {
+			kinds = append(kinds, kind)
+		}
+	}
+	return kinds
+}
+
+// digest names programs by their content.
+func digest(paths ...string) (string, error) {
+	hash := sha256.New()
+	for _, path := range paths {
+		content, err := os.ReadFile(path)
+		if err != nil {
+			return "", err
+		}
+		_, _ = hash.Write(content) // a hash never fails
+	}
+	return hex.EncodeToString(hash.Sum(nil)[:6]), nil
 }
 
 // cpuPressure returns the share of the last minute, in percent, in which work waited for a

@@ -90,7 +90,7 @@ func TestReverts(t *testing.T) {
 			rows[i] = fmt.Sprintf("| %s | not found | |", r.name)
 			defer func() { fmt.Fprintln(os.Stderr, rows[i]) }()
 			if *l == nil {
-				*l = newLane(s, s.certificate)
+				*l = newLane(s, s.writer, s.certificate)
 			}
 			for _, p := range r.plans {
 				mu.Lock()
@@ -124,7 +124,7 @@ func (s *suite) with(t *testing.T, l *lane, program string, p plan) []string {
 		l.discard()
 		l.program = program
 	}
-	of := stories[slices.IndexFunc(stories, func(s story) bool { return s.name == p.story })]
+	of := s.story(p)
 	ref := s.references[p.story]
 	got, err := l.run(t, of, p.fault, &ref, quiet)
 	if err != nil {

@@ -13,7 +13,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
-	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 	"open-cluster-management.io/cluster-inventory-addon/test/faults/proxy"
 )
 
@@ -56,7 +55,7 @@ type running struct {
 // the test or is returned. calm is for how long nothing may be written in the end.
 func (l *lane) run(tb testing.TB, s story, fault proxy.Fault, ref *reference, calm time.Duration) (result, error) {
 	tb.Helper()
-	if fault.Kind == paused {
+	if fault.Kind == paused || l.writer.fresh {
 		l.discard()
 	}
 	if err := l.reset(tb.Context()); err != nil {
@@ -276,23 +275,27 @@ func (r *running) await(ctx context.Context, want target, limit time.Duration, m
 // is reports whether the hub is as it should be.
 func (r *running) is(want target) bool {
 	state := r.state()
-	var pairs, copies []string
+	pairs, copies := shown(state)
+	return slices.Equal(pairs, sorted(want.pairs)) && slices.Equal(copies, sorted(want.copies)) &&
+		(want.state == nil || maps.Equal(state, want.state)) && r.lane.writer.ready(r, state)
+}
+
+// shown returns, sorted, the pairs that have a profile and the copies of tokens.
+func shown(state map[string]string) (pairs, copies []string) {
 	for id := range state {
 		resource, key, _ := strings.Cut(id, " ")
 		switch {
 		case isForeign(key):
-		case strings.HasSuffix(key, "/"+ocmtest.AddonName) && !strings.Contains(state[id], `"Degraded"`):
-			return false // the manager's first conditions come late
 		case resource == profiles:
 			pairs = append(pairs, key)
 		case resource == secrets && !slices.Contains(clusterNames, namespaceOf(key)):
 			copies = append(copies, key)
 		}
 	}
-	sorted := func(keys []string) []string { return slices.Sorted(slices.Values(keys)) }
-	return slices.Equal(sorted(pairs), sorted(want.pairs)) && slices.Equal(sorted(copies), sorted(want.copies)) &&
-		(want.state == nil || maps.Equal(state, want.state))
+	return sorted(pairs), sorted(copies)
 }
+
+func sorted(keys []string) []string { return slices.Sorted(slices.Values(keys)) }
 
 // why says how the state differs, and what the managers logged last.
 func (r *running) why(want map[string]string) string {
@@ -313,26 +316,33 @@ func tail(log string) string {
 	return log[max(0, len(log)-most):]
 }
 
-// reference plays a story twice without a fault.
-func (l *lane) reference(tb testing.TB, s story) reference {
+// reference plays a story twice without a fault. Problems are why that is no reference.
+func (l *lane) reference(tb testing.TB, s story) (ref reference, problems []string) {
 	tb.Helper()
 	none := proxy.Fault{Kind: proxy.None}
-	play := func(ref *reference) result {
+	play := func(ref *reference) (result, []string) {
 		got, err := l.run(tb, s, none, ref, 0)
-		apitest.Must(tb, err)
-		if !got.converged {
-			tb.Fatalf("the state after the story: %v%s", errNotReached, got.log)
+		switch {
+		case errors.Is(err, errNotReached):
+			return got, []string{err.Error()}
+		case err != nil:
+			tb.Fatal(err)
+		case !got.converged:
+			pairs, copies := shown(got.after)
+			wanted := fmt.Sprintf("the state after the story: %v: it has the profiles %v and the copies %v; want %v and %v\n%s",
+				errNotReached, pairs, copies, sorted(s.after), sorted(s.copies(s.after)), tail(got.log))
+			return got, append(slices.Clone(got.problems), wanted)
 		}
-		if problems := invariants(s, got); len(problems) > 0 {
-			tb.Fatalf("without a fault: %s", strings.Join(problems, "\n"))
-		}
-		return got
+		return got, invariants(s, got)
 	}
-	first := play(nil)
-	ref, _ := merge(first, first)
-	ref, differences := merge(first, play(&ref))
-	if len(differences) > 0 {
-		tb.Fatal(strings.Join(differences, "\n"))
+	first, problems := play(nil)
+	if len(problems) > 0 {
+		return ref, problems
 	}
-	return ref
+	ref, _ = merge(first, first)
+	second, problems := play(&ref)
+	if len(problems) > 0 {
+		return ref, problems
+	}
+	return merge(first, second)
 }

@@ -158,6 +158,9 @@ var stories = []story{
 		act: func(w *world) {
 			w.unregister("c1")
 			w.gone(teamA, "c1")
+			if !w.unregistered("c1") {
+				return // its name is taken
+			}
 			w.cluster("c1", prod, "2")
 			w.shows(teamA, "c1", "2")
 			w.account("c1", teamA)

@@ -14,6 +14,7 @@ import (
 	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
 	authv1beta1 "open-cluster-management.io/managed-serviceaccount/apis/authentication/v1beta1"
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
@@ -37,6 +38,9 @@ const (
 	edited = "size.example.com"
 	// foreign is the name of what others have in a team's namespace.
 	foreign = "foreign"
+
+	// leaseSeconds is how often clusters should renew their Lease.
+	leaseSeconds = 3600
 
 	// secretMissing is for how long a Secret is gone that is replaced.
 	secretMissing = 4 * time.Second
@@ -71,7 +75,8 @@ func (w *world) cluster(name, set, size string) {
 	w.T.Helper()
 	cluster := &clusterv1.ManagedCluster{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: ocmtest.InSet(set)},
-		Spec:       clusterv1.ManagedClusterSpec{HubAcceptsClient: true},
+		// No klusterlet renews its Lease.
+		Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: true, LeaseDurationSeconds: leaseSeconds},
 	}
 	w.MustCreate(cluster)
 	apitest.EditStatus(w, cluster, func(c *clusterv1.ManagedCluster) {
@@ -101,8 +106,20 @@ func (w *world) unregister(name string) {
 	w.MustDelete(ocmtest.Addon(name), proxyAddon(name), cluster)
 	account := &authv1beta1.ManagedServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: reader}}
 	if w.Find(account) {
-		w.MustDelete(account, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: reader}})
+		w.MustDelete(account)
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: reader}}
+		apitest.Must(w.T, client.IgnoreNotFound(w.Delete(w.T.Context(), secret))) // garbage is collected
 	}
+}
+
+// unregistered waits until a cluster is gone, which may have finalizers, and reports whether it
+// is.
+func (w *world) unregistered(name string) bool {
+	w.T.Helper()
+	w.step("cluster "+name+" is gone", func() bool {
+		return !w.Find(&clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	})
+	return len(w.missed) == 0
 }
 
 // edit changes the property, as a klusterlet does.

@@ -1,91 +1,94 @@
 package faults
 
 import (
-	"fmt"
-	"slices"
+	"cmp"
+	"os/exec"
+	"strings"
+	"testing"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/retry"
-	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/hubtest"
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
+	"open-cluster-management.io/cluster-inventory-addon/test/faults/proxy"
 )
 
-// theirs is a property that another client writes to profiles.
-const theirs = "last-seen.example.com"
-
-// ofTheirs is where the values of that property are kept of those that were written.
-func ofTheirs(cluster string) string { return cluster + " " + theirs }
-
-// write writes a value of that property to the profile of a cluster.
-type write func(w *world, namespace, cluster, value string) error
-
-// applies does so with a forced server-side apply.
-func (w *world) applies(namespace, cluster, value string) error {
-	body := fmt.Appendf(nil, `{"apiVersion":%q,"kind":"ClusterProfile","metadata":{"namespace":%q,"name":%q},
-		"status":{"properties":[{"name":%q,"value":%q}]}}`,
-		inventoryv1alpha1.GroupVersion, namespace, cluster, theirs, value)
-	return w.Status().Patch(w.T.Context(), emptyProfile(namespace, cluster), client.RawPatch(types.ApplyPatchType, body),
-		client.FieldOwner("theirs"), client.ForceOwnership)
+// writer is what publishes the inventory in a suite: the programs behind the proxy.
+type writer struct {
+	// name is that of WRITER; "" is this addon.
+	name string
+	// stories are those that concern it.
+	stories []story
+	// without are the faults that it does not get.
+	without []proxy.Kind
+	// mayLackReference is true if a story without a reference is a result. Otherwise it fails the
+	// suite.
+	mayLackReference bool
+	// fresh is true if every run starts it, because it keeps something of what a reset removes.
+	fresh bool
+	// owned are kinds of which a run leaves objects, besides ownedKinds.
+	owned []owned
+	// crds are what its hub serves besides ClusterProfiles, PlacementDecisions and accounts.
+	crds []apitest.CRDs
+	// user is whose rights it has.
+	user string
+	// programs are the files that its results depend on.
+	programs func(testing.TB) []string
+	// install prepares a hub for it. certificate is that of cluster-proxy.
+	install func(l *lane, certificate []byte)
+	// commands returns a function that returns its processes, not yet started.
+	commands func(l *lane, cfg *rest.Config, flags ...string) func() []*exec.Cmd
+	// ready reports whether it has seen what the hub has, as far as it says so.
+	ready func(r *running, state map[string]string) bool
 }
 
-// updates does so by reading and updating the profile, again after a conflict.
-func (w *world) updates(namespace, cluster, value string) error {
-	return retry.OnError(retry.DefaultBackoff, apierrors.IsConflict, func() error {
-		profile := emptyProfile(namespace, cluster)
-		if err := w.Get(w.T.Context(), client.ObjectKeyFromObject(profile), profile); err != nil {
-			return err
-		}
-		list := &profile.Status.Properties
-		at := slices.IndexFunc(*list, func(p inventoryv1alpha1.Property) bool { return p.Name == theirs })
-		if at < 0 {
-			at = len(*list)
-			*list = append(*list, inventoryv1alpha1.Property{Name: theirs})
-		}
-		(*list)[at].Value = value
-		return w.Status().Update(w.T.Context(), profile, client.FieldOwner("theirs"))
-	})
+// owned are objects of a kind.
+type owned struct {
+	kind schema.GroupVersionKind
+	only []client.ListOption
 }
 
-func emptyProfile(namespace, name string) *inventoryv1alpha1.ClusterProfile {
-	return &inventoryv1alpha1.ClusterProfile{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
-}
-
-// writes writes a value, and notes it first: a watcher may see it before the writer. After a
-// step that had no effect in time, there may be no profile, and nothing is written.
-func (w *world) writes(by write, namespace, cluster, value string) {
-	w.T.Helper()
-	if len(w.missed) > 0 {
-		return
+// addonWriter is this addon's manager.
+func addonWriter() writer {
+	return writer{
+		stories:  stories,
+		crds:     []apitest.CRDs{apitest.Hub(), apitest.AgentRevision(), apitest.ManagedProxyConfiguration()},
+		user:     hubtest.User,
+		programs: func(tb testing.TB) []string { return []string{hubtest.Command(tb, &rest.Config{}).Path} },
+		install: func(l *lane, certificate []byte) {
+			hubtest.Install(l.hub.World, "", hubtest.AllButProgram)
+			l.hub.MustCreate(gateRole())
+			l.hub.MustCreate(clusterProxy(certificate)...)
+		},
+		commands: func(l *lane, cfg *rest.Config, flags ...string) func() []*exec.Cmd {
+			first := hubtest.Command(l.tb, cfg, flags...)
+			first.Path = cmp.Or(l.program, first.Path)
+			return func() []*exec.Cmd {
+				cmd := exec.Command(first.Path, first.Args[1:]...)
+				cmd.Env = first.Env
+				return []*exec.Cmd{cmd}
+			}
+		},
+		ready: func(_ *running, state map[string]string) bool {
+			for id, object := range state { // its first conditions come late
+				if strings.HasSuffix(id, "/"+ocmtest.AddonName) && !strings.Contains(object, `"Degraded"`) {
+					return false
+				}
+			}
+			return true
+		},
 	}
-	w.wrote[ofTheirs(cluster)] = append(w.wrote[ofTheirs(cluster)], value)
-	apitest.Must(w.T, by(w, namespace, cluster, value))
 }
 
-// shared makes a hub whose first cluster's profile has a property of another client's.
-func (w *world) shared(by write) {
-	w.T.Helper()
-	w.set(prod)
-	w.Bind(teamA, prod)
-	w.cluster("c1", prod, "1")
-	w.cluster("c2", prod, "1")
-	w.shows(teamA, "c1", "1")
-	w.writes(by, teamA, "c1", "1")
-}
-
-// editBeside edits a property of the cluster while the other client writes its own.
-func (w *world) editBeside(by write) {
-	w.T.Helper()
-	next := 1
-	for _, size := range []string{"2", "3", "4"} {
-		w.edit("c1", size)
-		for range 3 {
-			next++
-			w.writes(by, teamA, "c1", fmt.Sprint(next))
-		}
-		w.shows(teamA, "c1", size)
+// createNamespaces creates namespaces that stay.
+func (l *lane) createNamespaces(names ...string) {
+	l.tb.Helper()
+	for _, name := range names {
+		l.hub.MustCreate(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	}
 }

@@ -113,6 +113,13 @@ func (m Manifests) RegistrationRole(ca []byte, profiles bool) ([]*unstructured.U
 	return m.files([]string{"registration/clusterrole.yaml"}, values)
 }
 
+// RegistrationAccess is that role with the gate, and its binding to the controller's account.
+func (m Manifests) RegistrationAccess() ([]*unstructured.Unstructured, error) {
+	values := hubValues(nil)
+	values["ClusterProfileEnabled"] = true
+	return m.files([]string{"registration/clusterrole.yaml", "registration/clusterrolebinding.yaml"}, values)
+}
+
 // HubAccess are the service accounts of the hub with their roles.
 func (m Manifests) HubAccess(ca []byte) ([]*unstructured.Unstructured, error) {
 	return m.files(hubRBAC, hubValues(ca))

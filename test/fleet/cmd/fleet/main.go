@@ -55,7 +55,7 @@ func newCommand() *cobra.Command {
 		processCommand(o, "stop", "Stop one process, such as cluster1/registration-agent", (*fleet.Fleet).Stop),
 		processCommand(o, "start", "Start a process that was stopped", (*fleet.Fleet).Start),
 		processCommand(o, "restart", "Restart one process", (*fleet.Fleet).Restart),
-		diagnoseCommand(o), kubectlCommand(o), assetsCommand(), kubeCommand(), helmCommand(), helm4Command(),
+		diagnoseCommand(o), kubectlCommand(o), assetsCommand(), upstreamCommand(), kubeCommand(), helmCommand(), helm4Command(),
 		superviseCommand(o), nodeCommand(),
 	)
 	return root
@@ -274,6 +274,17 @@ func assetsCommand() *cobra.Command {
 			}
 			_, err = fmt.Fprintln(cmd.OutOrStdout(), dir)
 			return err
+		},
+	}
+}
+
+func upstreamCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "upstream DIRECTORY",
+		Short: "Fill a directory with upstream's own writers of ClusterProfiles and tokens, and their rights",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return fleet.UpstreamWriters(cmd.Context(), args[0], cmd.ErrOrStderr())
 		},
 	}
 }

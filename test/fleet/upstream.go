@@ -1,0 +1,99 @@
+package fleet
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"open-cluster-management.io/cluster-inventory-addon/test/fleet/internal/files"
+	"open-cluster-management.io/cluster-inventory-addon/test/fleet/internal/progress"
+	"open-cluster-management.io/cluster-inventory-addon/test/fleet/ocm"
+	"open-cluster-management.io/cluster-inventory-addon/test/fleet/programs"
+)
+
+// UpstreamWriters fills a directory with what writes ClusterProfiles and copies of tokens
+// without this addon, for tests that run it on an API server of their own: OCM's components as
+// ocm, managed-serviceaccount's as msa, kube-controller-manager, on whose garbage collector both
+// rely, and rights.yaml with the ClusterRoles and bindings that OCM's operator and
+// managed-serviceaccount's chart apply with their gates on.
+func UpstreamWriters(ctx context.Context, dir string, out io.Writer) error {
+	root, err := repositoryRoot()
+	if err != nil {
+		return err
+	}
+	report := progress.New(out)
+	kube, kubeErr := programs.Kube.Path(ctx, root, report)
+	components, ocmErr := programs.OCM.Path(ctx, root, report)
+	accounts, accountsErr := programs.ManagedServiceAccount.Path(ctx, root, report)
+	helm, helmErr := programs.Helm.Path(ctx, root, report)
+	if err := errors.Join(kubeErr, ocmErr, accountsErr, helmErr); err != nil {
+		return err
+	}
+	f := &Fleet{Root: root, Dir: dir, access: access{helm: helm}}
+	rights, err := f.upstreamRights(ctx)
+	if err != nil {
+		return err
+	}
+	if err := files.Write(f.path("rights.yaml"), rights, files.Private); err != nil {
+		return err
+	}
+	for name, program := range map[string]string{
+		"kube-controller-manager": kube, "ocm": components, "msa": filepath.Join(accounts, "msa"),
+	} {
+		if err := os.Remove(f.path(name)); err != nil && !os.IsNotExist(err) {
+			return err
+		}
+		if err := os.Symlink(program, f.path(name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// upstreamRights are ClusterRoles and ClusterRoleBindings, as YAML documents.
+func (f *Fleet) upstreamRights(ctx context.Context) ([]byte, error) {
+	sources, err := programs.OCM.ModuleDir(ctx, f.Root)
+	if err != nil {
+		return nil, err
+	}
+	all, err := ocm.Manifests{Dir: filepath.Join(sources, "manifests")}.RegistrationAccess()
+	if err != nil {
+		return nil, err
+	}
+	name := programs.ManagedServiceAccount.Name
+	sources, err = programs.ManagedServiceAccount.ModuleDir(ctx, f.Root)
+	if err != nil {
+		return nil, err
+	}
+	chart, err := f.renderChart(ctx, chart{name: name, dir: filepath.Join(sources, "charts", name)}, Gates{Tokens: true})
+	if err != nil {
+		return nil, err
+	}
+	var text bytes.Buffer
+	for _, o := range slices.Concat(all, chart) {
+		if err := writeRight(&text, o); err != nil {
+			return nil, err
+		}
+	}
+	return text.Bytes(), nil
+}
+
+// writeRight writes an object as a YAML document, unless it is something else than a right.
+func writeRight(to io.Writer, o *unstructured.Unstructured) error {
+	if !slices.Contains([]string{"ClusterRole", "ClusterRoleBinding"}, o.GetKind()) {
+		return nil
+	}
+	content, err := json.MarshalIndent(o.Object, "", "  ")
+	if err != nil {
+		return err
+	}
+	_, err = to.Write(append(append([]byte("---\n"), content...), '\n'))
+	return err
+}
