@@ -53,6 +53,28 @@ func good() (story, reference, result) {
 	return s, ref, got
 }
 
+func TestEveryFindingHasAKind(t *testing.T) {
+	s, ref, got := good()
+	got.converged, got.problems, got.exits, got.log = false, []string{"it did not come"}, []string{"status 1"}, "t-1"
+	got.late = got.record.Writes
+	got.record.Writes = append(got.record.Writes, got.late[0], got.late[0])
+	got.changes = append(got.changes, change{what: deleted, resource: profiles, key: "team-a/c1"},
+		change{what: created, resource: secrets, key: "stranger/c1-reader", content: copyOf("t-1")},
+		change{what: changed, resource: secrets, key: "team-a/" + foreign},
+		change{what: changed, resource: profiles, key: "team-a/c1", content: profileOf("c1", "0")})
+	got.ordered = true
+	findings := judge(s, ref, got)
+	for _, text := range findings {
+		if len(violations(outcome{Verdict: finding, Findings: []string{text}})) != 1 {
+			t.Errorf("%q has no kind", text)
+		}
+	}
+	want := violationKinds
+	if kinds := violations(outcome{Verdict: finding, Findings: findings}); len(kinds) != len(want) {
+		t.Errorf("kinds %q, want all of %q", kinds, want)
+	}
+}
+
 func TestOracles(t *testing.T) {
 	add := func(changes ...change) func(*result) {
 		return func(r *result) { r.changes = slices.Concat(r.changes, changes) }

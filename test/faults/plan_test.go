@@ -94,18 +94,19 @@ func TestTheSeedDecides(t *testing.T) {
 
 func TestResultsOfAnInterruptedRunCount(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "of", "results.jsonl")
-	open := func(manager string) *results {
+	open := func(writer, manager string) *results {
 		t.Helper()
-		r, err := openResults(path, "", manager)
+		r, err := openResults(path, writer, manager)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return r
 	}
 	all := some()
-	r := open("one")
+	r := open("", "one")
 	for i, v := range []verdict{passed, finding, notReached, broken} {
-		if err := r.add(outcome{Plan: all[i].String(), Verdict: v, Findings: []string{"text"}}); err != nil {
+		texts := []string{ofState + ": it differs", ofOrder + ": one", ofOrder + ": two", "the manager logged: much"}
+		if err := r.add(outcome{Plan: all[i].String(), Verdict: v, Findings: texts}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -119,7 +120,7 @@ func TestResultsOfAnInterruptedRunCount(t *testing.T) {
 	if err := file.Close(); err != nil {
 		t.Fatal(err)
 	}
-	r = open("one")
+	r = open("", "one")
 	for i, want := range []bool{true, true, true, false, false} {
 		if got := r.done(all[i]); got != want {
 			t.Errorf("plan %d is done: %t", i, got)
@@ -127,12 +128,37 @@ func TestResultsOfAnInterruptedRunCount(t *testing.T) {
 	}
 	var text bytes.Buffer
 	r.summary(&text, len(all))
-	for _, want := range []string{"| all | 4 | 1 | 1 | 1 | 1 |", "3 of ", "finding: PLAN='" + all[1].String()} {
+	for _, want := range []string{
+		"| all | 4 | 1 | 1 | 1 | 1 | 0 |", "3 of ", "finding: PLAN='" + all[1].String(),
+		"| end state | 1 |", "| order | 1 |", "| tokens | 0 |",
+	} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("%q is not in\n%s", want, &text)
 		}
 	}
-	if open("another").done(all[0]) {
+	if open("", "another").done(all[0]) {
 		t.Error("results of another manager count")
+	}
+	if open("upstream", "one").done(all[0]) {
+		t.Error("results of another writer count")
+	}
+}
+
+func TestStoryWithoutReferenceIsAResult(t *testing.T) {
+	r, err := openResults(filepath.Join(t.TempDir(), "results.jsonl"), upstreamName, "one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.add(outcome{Plan: "unbind none", Verdict: noReference, Findings: []string{"why"}}); err != nil {
+		t.Fatal(err)
+	}
+	var text bytes.Buffer
+	r.summary(&text, 1)
+	for _, want := range []string{
+		"| all | 0 | 0 | 0 | 0 | 0 | 1 |", "0 of 1 plans", "no reference: WRITER=upstream PLAN='unbind none'\n  why",
+	} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("%q is not in\n%s", want, &text)
+		}
 	}
 }

@@ -2,6 +2,8 @@ package faults
 
 import (
 	"fmt"
+	"math/rand/v2"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -66,7 +68,7 @@ func upstreamWriter(folder string) writer {
 		},
 		commands: func(l *lane, cfg *rest.Config, _ ...string) func() []*exec.Cmd {
 			kubeconfig := apitest.File(l.tb, "kubeconfig", apitest.Kubeconfig(l.tb, cfg, ""))
-			return func() []*exec.Cmd { return upstreamCommands(folder, kubeconfig) }
+			return func() []*exec.Cmd { return upstreamCommands(folder, kubeconfig, freePort()) }
 		},
 		ready: func(r *running, _ map[string]string) bool { return r.isRegistered() },
 	}
@@ -96,10 +98,10 @@ func upstreamStories() []story {
 
 // upstreamCommands are the two programs with the flags that OCM's operator and
 // managed-serviceaccount's chart give them, but for a leader's election, probes and metrics.
-func upstreamCommands(folder, kubeconfig string) []*exec.Cmd {
+func upstreamCommands(folder, kubeconfig string, port int) []*exec.Cmd {
 	registration := exec.Command(filepath.Join(folder, "ocm"), "registration", "controller",
 		"--kubeconfig="+kubeconfig, "--namespace="+registrationNamespace, "--disable-leader-election",
-		"--listen=127.0.0.1:0", "--feature-gates=ClusterProfile=true")
+		fmt.Sprintf("--listen=127.0.0.1:%d", port), "--feature-gates=ClusterProfile=true")
 	registration.Env = append(os.Environ(), "POD_NAMESPACE="+registrationNamespace,
 		// Its build has a newer client-go than its release; this is how the older one behaves.
 		"KUBE_FEATURE_InOrderInformersBatchProcess=false", "KUBE_FEATURE_WatchListClient=false")
@@ -108,6 +110,20 @@ func upstreamCommands(folder, kubeconfig string) []*exec.Cmd {
 		"--metrics-bind-address=0", "--health-probe-bind-address=0")
 	accounts.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "NAMESPACE="+proxyNamespace)
 	return []*exec.Cmd{registration, accounts}
+}
+
+// freePort returns a port of loopback that nothing listens on, and that is none of those from which
+// the kernel chooses for clients. The registration controller refuses to choose one itself.
+func freePort() int {
+	const first, many = 20000, 10000
+	for {
+		port := first + rand.IntN(many) //nolint:gosec // no secret
+		listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		if err == nil {
+			_ = listener.Close()
+			return port
+		}
+	}
 }
 
 // installRights creates ClusterRoles, and gives to one user what is bound to several accounts.
