@@ -7,6 +7,30 @@
 // their ManifestWorks and clean-up are not part of any story yet. Nothing collects garbage, so
 // what the manager leaves behind stays and is seen.
 //
+// # Writers
+//
+// The same suite runs for another writer (writer.go): upstream's own (upstream.go), which are
+// Open Cluster Management's registration controller with its ClusterProfile gate and
+// managed-serviceaccount's manager with its syncer. Both are the real programs behind one proxy,
+// end and start together, and start anew before every run. One user has what OCM's operator and
+// managed-serviceaccount's chart give to their two accounts. Plans are derived from all that the
+// two programs write and watch, clusters' finalizers and roles included. The oracles are the
+// same. What is different, and why:
+//
+//   - Kubernetes' garbage collector runs on the hub, past the proxy: upstream leaves copies of
+//     tokens to it.
+//   - An account's token may be in every namespace that shows the cluster, because upstream has
+//     no way to say less.
+//   - Five of the stories are about what only this addon has: place and slices (publishing
+//     Placements), disable (the addon on a cluster), replace (what the manager reads of other
+//     components), damage (repairs of copies and rights).
+//   - No leader is paused: each of the two programs elects one by times of its own.
+//   - They write no PlacementDecisions and no access providers, so of the order of changes only
+//     the owners of copies are checked.
+//   - APIs of addons are served in all versions, without OCM's conversion webhook.
+//   - A story whose runs without a fault differ, or do not reach its state, has no plans and is
+//     listed as "no reference". For this addon, it fails the suite.
+//
 // # Stories
 //
 // A story (stories.go) is what an administrator, Open Cluster Management and clusters do: a
@@ -57,7 +81,8 @@
 // runs again; "not reached" means that the write or event of the plan did not come, so that
 // nothing was injected. A story that never reaches its state ends at its bound, and is a
 // finding. Each outcome says how busy the machine was: on a busy one, the bounds of time are
-// what to doubt.
+// what to doubt. Findings begin with the oracle that they violate; the summary counts plans by it.
+// Results of different writers and programs are kept apart.
 //
 // # Running
 //
@@ -65,6 +90,7 @@
 //	make robust TIME=8h SEED=7
 //	make robust PLAN='edit 409 patch clusterprofiles.multicluster.x-k8s.io/status team-a/c1 2'
 //	make robust PLANS=45 SEED=7       # the first 45 plans of a seed, of all stories and faults
+//	make robust WRITER=upstream       # likewise, with upstream's own writers
 //	make robust-reverts               # shows what finds each known fix that is taken away
 //
 // # Reverts
