@@ -111,6 +111,7 @@ func (s *suite) start(lanes int, of []story) {
 				if !s.writer.mayLackReference {
 					t.Fatal(strings.Join(problems, "\n"))
 				}
+				t.Logf("no reference: %s", strings.Join(problems, "\n"))
 				p := plan{story: of[i].name, fault: proxy.Fault{Kind: proxy.None}}
 				apitest.Must(t, s.results.add(outcome{
 					Plan: p.String(), Verdict: noReference, Findings: problems,
