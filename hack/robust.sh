@@ -2,8 +2,8 @@
 # Injects faults into what the manager exchanges with a hub (see test/faults): all plans that
 # have not run yet with this manager, in an order that SEED decides, until TIME is over, or
 # only PLAN, or the first PLANS of them. Results of all are kept in RESULTS, so that the next run
-# goes on where this one ended. With WRITER=upstream, the faults are those of Open Cluster
-# Management's and managed-serviceaccount's own writers instead of this addon.
+# goes on where this one ended. WRITER=upstream has Open Cluster Management's and
+# managed-serviceaccount's own writers tested instead of this addon's manager.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
