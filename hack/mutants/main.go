@@ -81,7 +81,7 @@ var reasons = []struct{ clause, why string }{
 	{`isWithheld|bindingsAnswer .*union == No`, "the small world publishes through sets of every type"},
 	{`referenced|decide\.go:54 nextStep`, "PreviewOf is not told of references"},
 	{`isTerminating .*namespace != nil`, "the other operand says the same of every namespace there is"},
-	{`PreviewOf|interestedBindings|reason|uncounted|contested|silent|o\.account != nil|maxReasons|more > 0`,
+	{`PreviewOf|generalProblems|interestedBindings|reason|uncounted|contested|silent|o\.account != nil|maxReasons|more > 0`,
 		"it is about words"},
 	{`rivals|holder|copy\.Present.$`, "the small world has one account"},
 	{`isUnconfirmed|unconfirmed`, "a copy that may stay may as well be up to date, as far as the hub is known"},
@@ -131,7 +131,7 @@ func run(states int, only *regexp.Regexp) error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(work)
+	defer func() { _ = os.RemoveAll(work) }()
 	clauses, overlay, err := rewriteAll(work)
 	if err != nil {
 		return err
@@ -255,7 +255,7 @@ func rewriteAll(work string) ([]clause, string, error) {
 			}
 			clauses = append(clauses, found...)
 			into := filepath.Join(work, fmt.Sprintf("%d-%s", i, file))
-			if err := os.WriteFile(into, next, 0o600); err != nil {
+			if err := os.WriteFile(into, next, 0o600); err != nil { //nolint:gosec // a folder of its own
 				return nil, "", err
 			}
 			absolute, err := filepath.Abs(path)
@@ -267,7 +267,7 @@ func rewriteAll(work string) ([]clause, string, error) {
 		into := filepath.Join(work, fmt.Sprintf("%d.go", i))
 		body := "package " + name + "\n\nimport (\n\t\"os\"\n\t\"strconv\"\n)\n\n" +
 			"var mutantOrders, _ = strconv.Atoi(os.Getenv(\"ORDERS_MUTANT\"))\n"
-		if err := os.WriteFile(into, []byte(body), 0o600); err != nil {
+		if err := os.WriteFile(into, []byte(body), 0o600); err != nil { //nolint:gosec // the same
 			return nil, "", err
 		}
 		absolute, err := filepath.Abs(filepath.Join(of.folder, "mutant_orders.go"))

@@ -24,8 +24,8 @@ const (
 	unknown answer = "Unknown"
 )
 
-// Truth is the answer for a pair, as the hub is.
-func (s *State) Truth(pair types.NamespacedName) answer { return answerOf(&s.hub, pair) }
+// truth is the answer for a pair, as the hub is.
+func (s *State) truth(pair types.NamespacedName) answer { return answerOf(&s.hub, pair) }
 
 // shown is the answer for a pair, as the caches are.
 func (s *State) shown(pair types.NamespacedName) answer { return answerOf(&s.cached, pair) }

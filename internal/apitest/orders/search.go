@@ -210,7 +210,7 @@ func (w *World) checkEnd(s *State) error {
 		profile := Get[*inventoryv1alpha1.ClusterProfile](s, Profiles, pair)
 		isThere := IsMarked(profile)
 		isForeign := profile != nil && !IsOurs(profile)
-		switch truth := s.Truth(pair); {
+		switch truth := s.truth(pair); {
 		case truth == yes && !isThere && !isForeign, truth == no && isThere:
 			return Violated(ProfileWrong, "%s is %s, and a profile of ours is there: %t", pair, truth, isThere)
 		}

@@ -129,7 +129,7 @@ func (s *State) note(afresh bool) {
 		if afresh {
 			now.yes, now.no = false, false
 		}
-		switch s.Truth(pair) {
+		switch s.truth(pair) {
 		case yes:
 			now.yes = true
 		case no:
@@ -202,6 +202,6 @@ func (s *State) Shown(pair types.NamespacedName) (isEntitled, isDenied bool) {
 
 // Said reports whether the truth entitles a pair, and whether it denies it.
 func (s *State) Said(pair types.NamespacedName) (isEntitled, isDenied bool) {
-	truth := s.Truth(pair)
+	truth := s.truth(pair)
 	return truth == yes, truth == no
 }

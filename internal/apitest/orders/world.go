@@ -266,8 +266,8 @@ func (w *World) reconcile(s *State, pair types.NamespacedName) error {
 	if err != nil || wait > 0 {
 		return err
 	}
-	if next, err = w.settled(s, pair, observation, result); err != nil || next == "" {
-		return err
+	if next = w.settled(s, pair, observation, result); next == "" {
+		return nil
 	}
 	return w.decide(s, pair, observation, next)
 }
@@ -277,23 +277,23 @@ const release verb = "release"
 // settled returns the next step about a pair, unless that has to wait.
 func (w *World) settled(
 	s *State, pair types.NamespacedName, o selection.Observation, result selection.Result,
-) (verb, error) {
+) verb {
 	var cached client.Object
 	if o.Profile != nil {
 		cached = o.Profile
 	}
 	if w.expectations(s).Wait(pair, cached, s.Time()) > 0 {
-		return "", nil
+		return ""
 	}
 	next := w.next(s, pair, o, result)
 	if !w.releaseFirst(s, pair, next) {
-		return "", nil
+		return ""
 	}
 	if next != create && next != remove && next != adopt {
 		w.allow(s, pair, o.Profile, result.Answer, next)
-		return "", nil
+		return ""
 	}
-	return next, nil
+	return next
 }
 
 // next is the next step about a pair's profile, "" for none.
