@@ -81,7 +81,8 @@ var reasons = []struct{ clause, why string }{
 	{`isWithheld|bindingsAnswer .*union == No`, "the small world publishes through sets of every type"},
 	{`referenced|decide\.go:54 nextStep`, "PreviewOf is not told of references"},
 	{`isTerminating .*namespace != nil`, "the other operand says the same of every namespace there is"},
-	{`PreviewOf|generalProblems|interestedBindings|reason|uncounted|contested|silent|o\.account != nil|maxReasons|more > 0`,
+	{`PreviewOf|generalProblems|interestedBindings|reason|uncounted|contested|silent|o\.account != nil|` +
+		`maxReasons|more > 0`,
 		"it is about words"},
 	{`rivals|holder|copy\.Present.$`, "the small world has one account"},
 	{`isUnconfirmed|unconfirmed`, "a copy that may stay may as well be up to date, as far as the hub is known"},

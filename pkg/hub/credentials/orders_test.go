@@ -507,7 +507,8 @@ func (c *copying) Check(_ *orders.World, s *orders.State) error {
 			secret.OwnerReferences[0].UID != profile.UID):
 			return orders.Violated(copyWrong, "%s has another token or owner", namespace)
 		}
-		if has := p.bindings[grants.Target(namespace)]; has != isCopy && (entitled || denied) && !(secret != nil && !isCopy) {
+		has := p.bindings[grants.Target(namespace)]
+		if has != isCopy && (entitled || denied) && (secret == nil || isCopy) {
 			return orders.Violated(grantWrong, "to copies in %s: %t, and a copy there: %t", namespace, has, isCopy)
 		}
 		anywhere = anywhere || isCopy
