@@ -73,7 +73,7 @@ func waitForOCM(ctx context.Context, cfg *rest.Config, report func(waiting strin
 		waiting := unserved(ctx, discovery)
 		switch {
 		case ctx.Err() != nil:
-			return false, nil
+			return false, nil //nolint:nilerr // the manager was told to end
 		case waiting == "":
 			if last != "" {
 				log.FromContext(ctx).Info("The hub serves Open Cluster Management's APIs now")

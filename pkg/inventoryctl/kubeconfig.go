@@ -69,7 +69,8 @@ func newKubeconfigCommand(o *options) *cobra.Command {
 	flags.StringVar(&k.output, "output", "",
 		"file to write, or - for stdout (default: the kubeconfig that kubectl would change)")
 	flags.StringVar(&k.provider, "access-provider", k.provider, "name of the profiles' access provider to use")
-	flags.StringVar(&k.prefix, "prefix", "", "prefix of the names of new entries, for use where entries of others have these names")
+	flags.StringVar(&k.prefix, "prefix", "",
+		"prefix of the names of new entries, for use where entries of others have these names")
 	flags.BoolVar(&k.prune, "prune", k.prune, "remove contexts of clusters that were withdrawn or are no longer chosen")
 	return cmd
 }

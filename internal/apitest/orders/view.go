@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -103,6 +104,13 @@ func (v *View) List(_ context.Context, into client.ObjectList, opts ...client.Li
 		if obj := all[key].Object; v.selects(options, obj) {
 			found = append(found, obj)
 		}
+	}
+	if v.live {
+		revision := 0
+		for _, version := range v.world.now.versions {
+			revision += version
+		}
+		into.SetResourceVersion(strconv.Itoa(revision))
 	}
 	return meta.SetList(into, found)
 }

@@ -329,7 +329,13 @@ func (w *World) references(s *State) ProfileReferences {
 // releaseFirst is what inventory.Reconciler does under this name, but for the end of its wait.
 func (w *World) releaseFirst(s *State, pair types.NamespacedName, next verb) bool {
 	references := w.references(s)
-	if references == nil || next != remove {
+	switch {
+	case references == nil:
+		return true
+	case next == create:
+		references.Allow(context.Background(), pair, selection.Unknown)
+		return true
+	case next != remove:
 		return true
 	}
 	references.Allow(context.Background(), pair, selection.No)

@@ -66,6 +66,9 @@ type Rule interface {
 	// cluster. withdrawing says that a No would take something away.
 	Selected(ctx context.Context, pair types.NamespacedName, withdrawing bool) (selection.Result, error)
 
+	// Granted is Selected for a first copy: a Yes also holds on the hub itself, past the caches.
+	Granted(ctx context.Context, pair types.NamespacedName) (selection.Result, error)
+
 	// Namespaces returns the namespaces that have a ClusterProfile with a cluster's name, or
 	// selection.ErrProfilesUnserved.
 	Namespaces(ctx context.Context, cluster string) ([]string, error)

@@ -119,6 +119,10 @@ func (r *rule) Selected(_ context.Context, pair types.NamespacedName, _ bool) (s
 	return selection.Result{Answer: selection.No, Why: "is not bound there"}, nil
 }
 
+func (r *rule) Granted(ctx context.Context, pair types.NamespacedName) (selection.Result, error) {
+	return r.Selected(ctx, pair, false)
+}
+
 func (r *rule) Namespaces(ctx context.Context, cluster string) ([]string, error) {
 	list := &inventoryv1alpha1.ClusterProfileList{}
 	err := r.listed.List(ctx, list)

@@ -33,6 +33,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/grants"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/source"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/target"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/watch"
 )
 
@@ -444,6 +445,12 @@ func (c *copying) put(p *progress, namespace string) error {
 	for _, each := range p.finally.write {
 		if each.namespace == namespace {
 			d = each
+		}
+	}
+	if !d.copy.Present {
+		pair := types.NamespacedName{Namespace: namespace, Name: theAccount.Namespace}
+		if selected, err := c.world.Rule.Granted(context.Background(), pair); err != nil || selected.Answer != selection.Yes {
+			return errJoin(err, c.proceed(p))
 		}
 	}
 	before := c.secret(namespace)

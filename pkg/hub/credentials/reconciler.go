@@ -1,6 +1,7 @@
 package credentials
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -19,6 +20,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/source"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/target"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/metrics"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/watch"
 )
@@ -329,6 +331,15 @@ func (r *Reconciler) put(
 	ctx context.Context, account types.NamespacedName, d decision, token bearer.Token, revoked func() bool,
 ) effect {
 	at := grants.Target(d.namespace)
+	if !d.copy.Present {
+		pair := types.NamespacedName{Namespace: d.namespace, Name: account.Namespace}
+		switch selected, err := r.observer.rule.Granted(ctx, pair); {
+		case err != nil:
+			return r.failure(at, d.namespace, err, err.Error())
+		case selected.Answer != selection.Yes:
+			return effect{undecided: true, again: cmp.Or(selected.Again, time.Second)}
+		}
+	}
 	switch granted := r.ensure(ctx, at, d.namespace); {
 	case granted.lost:
 		// The caches still select it; an event will tell them that the namespace is gone,

@@ -490,7 +490,8 @@ func (r *Reconciler) record(
 		// Nothing has been written since.
 	case isHeldBack:
 		r.outcomes.set(pair, r.heldBack(pair, outcomeOf(o, selected, problems)))
-	case apierrors.IsConflict(err), err != nil && !kube.IsRefusal(err) && !r.failing.Lasted(pair, kube.LastingAfter, r.clock.Now()):
+	case apierrors.IsConflict(err),
+		err != nil && !kube.IsRefusal(err) && !r.failing.Lasted(pair, kube.LastingAfter, r.clock.Now()):
 		// The write is retried; until then the previous outcome is the best one known.
 	case err != nil:
 		r.outcomes.set(pair, outcome{

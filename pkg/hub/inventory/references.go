@@ -28,6 +28,10 @@ func (r *Reconciler) releaseFirst(ctx context.Context, o observed, next step) ti
 	if r.references == nil {
 		return 0
 	}
+	if next == create {
+		// It was complete before it vanished, and is not while it is made again.
+		r.references.Allow(ctx, o.pair, selection.Unknown)
+	}
 	if next != remove {
 		r.leaving.Over(o.pair)
 		return 0

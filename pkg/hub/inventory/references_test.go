@@ -59,7 +59,7 @@ func (n *noted) heard(t *testing.T, want ...selection.Answer) {
 func TestCompleteProfileMayBeReferredTo(t *testing.T) {
 	s, refs := newReferred(t)
 	s.mustStep(post, patchStatus)
-	refs.heard(t, selection.Yes)
+	refs.heard(t, selection.Unknown, selection.Yes)
 	refs.refers = true
 	s.settled()
 	refs.heard(t, selection.Yes)
@@ -89,7 +89,7 @@ func TestAProfileWaitsForItsReferences(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s, refs := newReferred(t)
 			s.mustStep(post, patchStatus)
-			refs.heard(t, selection.Yes)
+			refs.heard(t, selection.Unknown, selection.Yes)
 			refs.refers = true
 			s.MustDelete(ocmtest.Addon(s.c.Name))
 			for range 2 {
@@ -146,7 +146,7 @@ func TestReferencesToMissingProfiles(t *testing.T) {
 		s, refs := newReferred(t)
 		refs.refers = true
 		s.mustStep(post, patchStatus)
-		refs.heard(t, selection.Yes)
+		refs.heard(t, selection.Unknown, selection.Yes)
 	})
 	t.Run("it cannot be put back for half a minute", func(t *testing.T) {
 		s, refs := newReferred(t)
@@ -157,11 +157,13 @@ func TestReferencesToMissingProfiles(t *testing.T) {
 			}
 			return apitest.Fault{}
 		})
-		for _, want := range []selection.Answer{selection.Unknown, selection.Unknown, selection.No} {
+		for _, want := range [][]selection.Answer{
+			{selection.Unknown}, {selection.Unknown}, {selection.Unknown, selection.No},
+		} {
 			if _, err := s.step(); err == nil {
 				t.Fatal("it was created")
 			}
-			refs.heard(t, want)
+			refs.heard(t, want...)
 			s.later(15 * time.Second)
 		}
 	})
@@ -178,7 +180,7 @@ func TestReferencesToMissingProfiles(t *testing.T) {
 		s.MustMerge(s.mine(), `{"metadata":{"finalizers":["example.com/hold"]}}`)
 		s.MustDelete(s.mine())
 		s.CleanUp(s.mine())
-		refs.heard(t, selection.Yes)
+		refs.heard(t, selection.Unknown, selection.Yes)
 		refs.refers = true
 		s.settled()
 		refs.heard(t, selection.No)

@@ -153,7 +153,7 @@ func (r *Rule) decideLive(
 			live.Addon, err = liveObject[addonv1beta1.ManagedClusterAddOn](ctx, r.live, key,
 				&addonv1beta1.ManagedClusterAddOnList{}, since)
 		case bindingCRD:
-			live.bindings, err = r.live.bindings(ctx, pair.Namespace, since)
+			live.bindings, _, err = r.live.bindings(ctx, pair.Namespace, since)
 		case placementCRD:
 			live.placements, err = r.observeLivePlacements(ctx, pair, since)
 		}
@@ -165,6 +165,44 @@ func (r *Rule) decideLive(
 	isUnread := func(crd string) bool { return !slices.Contains(result.Rests, crd) }
 	if now := decide(live); now.Answer == No && !slices.ContainsFunc(now.Rests, isUnread) {
 		return result, nil
+	}
+	return Result{
+		Why: whyLags, Again: lagRecheck, Untrusted: true, Bindings: result.Bindings, Member: result.Member,
+	}, nil
+}
+
+// Granted decides a Yes about a pair anew, with the bindings of the namespace, their sets and the
+// cluster read past every cache, for what must not be given to a namespace by mistake. Their
+// caches are of different ages: a cluster that moves to a set which was just unbound seems to be
+// bound until the unbinding is seen. If the hub says otherwise, the answer is Unknown.
+func (r *Rule) Granted(ctx context.Context, pair types.NamespacedName) (Result, error) {
+	o, result, err := r.Observe(ctx, pair)
+	if err != nil || result.Answer != Yes {
+		return result, err
+	}
+	live, since, before := o, r.live.recent(time.Time{}), ""
+	for range 2 {
+		var version string
+		if live.bindings, version, err = r.live.bindings(ctx, pair.Namespace, since); err != nil {
+			return result, err
+		}
+		live.Cluster, err = liveObject[clusterv1.ManagedCluster](ctx, r.live, types.NamespacedName{Name: pair.Name},
+			&clusterv1.ManagedClusterList{}, r.clock.Now())
+		if err != nil {
+			return result, err
+		}
+		if live.Cluster == nil {
+			break
+		}
+		// The bindings were read while the cluster was so: it has not changed since, or not between
+		// two reads of it.
+		if now := live.Cluster.ResourceVersion; !kube.IsNewer(now, version) || now == before {
+			if decide(live).Answer == Yes {
+				return result, nil
+			}
+			break
+		}
+		before, since = live.Cluster.ResourceVersion, r.clock.Now()
 	}
 	return Result{
 		Why: whyLags, Again: lagRecheck, Untrusted: true, Bindings: result.Bindings, Member: result.Member,
@@ -208,8 +246,11 @@ func liveObject[T any](
 	return found.(*T), nil
 }
 
-// bindings reads the set bindings of a namespace, and their sets.
-func (l *liveReads) bindings(ctx context.Context, namespace string, since time.Time) ([]observedBinding, error) {
+// bindings reads the set bindings of a namespace, and then their sets. version is the resource
+// version of the former.
+func (l *liveReads) bindings(
+	ctx context.Context, namespace string, since time.Time,
+) (bindings []observedBinding, version string, err error) {
 	found, err := l.shared(ctx, "bindings in "+namespace, since, func(ctx context.Context) (any, error) {
 		list := &clusterv1beta2.ManagedClusterSetBindingList{}
 		if err := l.reader.List(ctx, list, client.InNamespace(namespace)); err != nil {
@@ -218,20 +259,20 @@ func (l *liveReads) bindings(ctx context.Context, namespace string, since time.T
 		return list, nil
 	})
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	list := found.(*clusterv1beta2.ManagedClusterSetBindingList)
-	bindings := make([]observedBinding, len(list.Items))
+	bindings = make([]observedBinding, len(list.Items))
 	for i := range list.Items {
 		bindings[i].binding = &list.Items[i]
 		key := types.NamespacedName{Name: list.Items[i].Spec.ClusterSet}
 		bindings[i].set, err = liveObject[clusterv1beta2.ManagedClusterSet](ctx, l, key,
 			&clusterv1beta2.ManagedClusterSetList{}, since)
 		if err != nil {
-			return nil, err
+			return nil, "", err
 		}
 	}
-	return bindings, nil
+	return bindings, list.ResourceVersion, nil
 }
 
 // placements reads some Placements of one namespace and their slices, nil for those that do

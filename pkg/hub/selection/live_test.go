@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
@@ -128,6 +129,38 @@ func TestCachesOfDifferentAges(t *testing.T) {
 	s.later(time.Second)
 	s.settlesAs(No)
 	s.copies(No)
+}
+
+// TestNothingIsGrantedByCachesOfDifferentAges moves a cluster to a set that was unbound before, and
+// shows the move first.
+func TestNothingIsGrantedByCachesOfDifferentAges(t *testing.T) {
+	s := newScene(t, exclusiveSet("t"), aBinding("ns", "t"))
+	whole := newScene(t, exclusiveSet("t"))
+	s.Rule.live.reader = whole.cache
+	pair := types.NamespacedName{Namespace: "ns", Name: "c"}
+	moved := aCluster("c", ocmtest.InSet("t"))
+	moved.Spec.HubAcceptsClient = true
+	for _, hub := range []*scene{s, whole} {
+		hub.replace(moved.DeepCopy())
+	}
+	grants := func(want Answer) {
+		t.Helper()
+		got, err := s.Granted(t.Context(), pair)
+		apitest.Must(t, err)
+		if got.Answer != want {
+			t.Errorf("granted: %v (%s), want %v", got.Answer, got.Why, want)
+		}
+	}
+	s.settlesAs(Yes)
+	grants(Unknown)
+
+	s.later(time.Second)
+	apitest.Must(t, whole.cache.Create(t.Context(), aBinding("ns", "t")))
+	grants(Yes)
+
+	s.later(time.Second)
+	apitest.Must(t, whole.cache.Delete(t.Context(), aCluster("c", nil)))
+	grants(Unknown)
 }
 
 // TestARequiredPlacementIsReadLive requires a Placement in a namespace that has one, which the

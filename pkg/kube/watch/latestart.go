@@ -61,7 +61,7 @@ func (s *LateStart) AddTo(mgr manager.Manager) error {
 		_, err := mgr.GetCache().GetInformer(ctx, kube.Partial(kube.CRDKind))
 		switch {
 		case ctx.Err() != nil:
-			return nil
+			return nil //nolint:nilerr // the manager was told to end
 		case err != nil:
 			return fmt.Errorf("%s: watching CustomResourceDefinitions: %w", s.Name, err)
 		}

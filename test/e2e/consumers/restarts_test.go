@@ -202,7 +202,7 @@ func (p *restarting) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	p.configs[name], p.clusters[name], p.ends[name] = config, made, end
 	p.engagements.Add(1)
 	p.mu.Unlock()
-	err = p.aware.Engage(clusterCtx, name, made) //nolint:contextcheck // as above; the manager calls Get
+	err = p.aware.Engage(clusterCtx, name, made)
 	p.mu.Lock()
 	return ctrl.Result{}, err
 }

@@ -139,7 +139,8 @@ func judge(
 ) (token bearer.Token, problem string) {
 	switch {
 	case secret.Labels[labelIsToken] != "true":
-		return bearer.Token{}, "its Secret was not created by managed-serviceaccount: it is not labeled " + labelIsToken + "=true"
+		return bearer.Token{}, "its Secret was not created by managed-serviceaccount: it is not labeled " +
+			labelIsToken + "=true"
 	case !isOwnedBy(secret, account):
 		return bearer.Token{}, "its Secret was not created for it: no owner reference has its UID"
 	case secret.Type != corev1.SecretTypeOpaque:
@@ -156,7 +157,8 @@ func judge(
 	case len(token.CA) > maxCABytes:
 		return bearer.Token{}, tooLong(contract.CredentialCAKey, len(token.CA), maxCABytes)
 	case !isCertificates(token.CA):
-		return bearer.Token{}, "its Secret's " + contract.CredentialCAKey + " is not a list of PEM certificates and nothing else"
+		return bearer.Token{}, "its Secret's " + contract.CredentialCAKey +
+			" is not a list of PEM certificates and nothing else"
 	}
 	expires, ok := tokenExpiry(token.Token)
 	if !ok {

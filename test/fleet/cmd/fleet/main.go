@@ -55,8 +55,8 @@ func newCommand() *cobra.Command {
 		processCommand(o, "stop", "Stop one process, such as cluster1/registration-agent", (*fleet.Fleet).Stop),
 		processCommand(o, "start", "Start a process that was stopped", (*fleet.Fleet).Start),
 		processCommand(o, "restart", "Restart one process", (*fleet.Fleet).Restart),
-		diagnoseCommand(o), kubectlCommand(o), assetsCommand(), upstreamCommand(), kubeCommand(), helmCommand(), helm4Command(),
-		superviseCommand(o), nodeCommand(),
+		diagnoseCommand(o), kubectlCommand(o), helmCommand(), helm4Command(),
+		assetsCommand(), upstreamCommand(), kubeCommand(), superviseCommand(o), nodeCommand(),
 	)
 	return root
 }
