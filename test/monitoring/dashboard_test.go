@@ -10,6 +10,7 @@ import (
 // minute later.
 var served = []string{`
 cluster_inventory_profiles{state="InPlace"} 3
+cluster_inventory_profiles_held_back 1
 cluster_inventory_withheld{reason="NotBound"} 1
 cluster_inventory_profile_delay_seconds_bucket{le="1"} 0
 cluster_inventory_profile_delay_seconds_bucket{le="+Inf"} 0
@@ -27,6 +28,7 @@ leader_election_master_status{name="cluster-inventory-manager"} 1
 process_resident_memory_bytes 6e+07
 `, `
 cluster_inventory_profiles{state="InPlace"} 4
+cluster_inventory_profiles_held_back 1
 cluster_inventory_withheld{reason="NotBound"} 1
 cluster_inventory_profile_delay_seconds_bucket{le="1"} 5
 cluster_inventory_profile_delay_seconds_bucket{le="+Inf"} 6
