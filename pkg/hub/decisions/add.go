@@ -116,7 +116,7 @@ func (d *decisions) start(ctx context.Context) error {
 	if err := d.opts.Definitions.Follow(ctx, d.mgr.GetCache(), false, source); err != nil {
 		return err
 	}
-	if err := d.addSlices(); err != nil {
+	if err := watch.AddWhole(d.mgr, d.addSlices); err != nil {
 		return fmt.Errorf("adding %s: %w", ControllerName, err)
 	}
 	d.opts.Definitions.Subscribe(d.enqueueAll, DecisionCRD)
@@ -129,9 +129,9 @@ func (d *decisions) start(ctx context.Context) error {
 }
 
 // addSlices registers the controller of the slices.
-func (d *decisions) addSlices() error {
+func (d *decisions) addSlices(mgr manager.Manager) error {
 	queue := fair.Options{Workers: d.opts.Workers, PerGroup: d.opts.WorkersPerNamespace}
-	b := builder.ControllerManagedBy(d.mgr).
+	b := builder.ControllerManagedBy(mgr).
 		Named(ControllerName).
 		WithOptions(queue.Controller()).
 		Watches(&inventoryv1alpha1.PlacementDecision{}, handler.EnqueueRequestsFromMapFunc(d.touched),

@@ -331,7 +331,7 @@ func (i *inventory) start(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := i.addPairs(); err != nil {
+	if err := watch.AddWhole(i.mgr, i.addPairs); err != nil {
 		return fmt.Errorf("adding %s: %w", ControllerName, err)
 	}
 	i.opts.Rule.SubscribeDefinitions(i.enqueueAll)
@@ -388,8 +388,8 @@ func (i *inventory) startProfiles(ctx context.Context) error {
 }
 
 // addPairs registers the controller of the pairs.
-func (i *inventory) addPairs() error {
-	b := builder.ControllerManagedBy(i.mgr).
+func (i *inventory) addPairs(mgr manager.Manager) error {
+	b := builder.ControllerManagedBy(mgr).
 		Named(ControllerName).
 		WithOptions(i.queue().Controller())
 	if i.withProfiles {
