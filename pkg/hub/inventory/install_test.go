@@ -27,6 +27,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/notices"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/watch"
 )
 
 // kept is how long a profile must stay whose cluster lost its addon for a moment.
@@ -279,6 +280,9 @@ func TestAnUnknownProfileAPIIsLoggedOnce(t *testing.T) {
 	var lines []string
 	logger := funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{})
 	i := &inventory{ctx: log.IntoContext(t.Context(), logger), opts: Options{Clock: clock.RealClock{}}}
+	var err error
+	i.discovery, err = watch.NewDiscovery(working.GetConfig(), working.GetHTTPClient())
+	apitest.Must(t, err)
 	for _, step := range []struct {
 		mgr   manager.Manager
 		known bool
