@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
@@ -77,6 +79,20 @@ func TestMultiKueue(t *testing.T) {
 		t.Errorf("Kueue has begun %d watches of the cluster, and %d before the rotation", now, watches)
 	}
 
+	t.Log("=== each change of a profile costs a connection")
+	flapping := func(int) time.Duration { return time.Second / 20 }
+	budgeted := func(n int) time.Duration {
+		if n < 10 {
+			return 0
+		}
+		return time.Second
+	}
+	without, with := begunWhile(t, "without a budget", flapping), begunWhile(t, "with a budget", budgeted)
+	if with == 0 || with >= without {
+		t.Errorf("%d watches begun with a budget, and %d without one", with, without)
+	}
+	activeIs(t, metav1.ConditionTrue, "Active")
+
 	t.Log("=== a cluster that is withdrawn is not active, and one that is back is")
 	labelWorker(t.Context(), t, nil)
 	activeIs(t, metav1.ConditionFalse, "BadClusterProfile")
@@ -103,6 +119,31 @@ func TestMultiKueue(t *testing.T) {
 	})
 	runsJob(t, "after-upgrade")
 	activeIs(t, metav1.ConditionTrue, "Active")
+}
+
+// begunWhile changes an annotation of the cluster's profile for ten seconds, with a pause after
+// each time, and returns how many watches of the cluster Kueue begins meanwhile. How often the
+// manager writes a profile is tested elsewhere.
+func begunWhile(t *testing.T, what string, pause func(writes int) time.Duration) (watches int) {
+	t.Helper()
+	const churn = 10 * time.Second
+	profile := &inventoryv1alpha1.ClusterProfile{
+		ObjectMeta: metav1.ObjectMeta{Namespace: kueueNamespace, Name: journeys.Cluster1},
+	}
+	before, writes := watchesBegun(t), 0
+	for began := time.Now(); time.Since(began) < churn; writes++ {
+		patch := fmt.Sprintf(`{"metadata":{"annotations":{"example.com/changed":"%d"}}}`, time.Now().UnixNano())
+		apitest.Must(t, journeys.Hub(t).Patch(t.Context(), profile, client.RawPatch(types.MergePatchType, []byte(patch))))
+		<-time.After(pause(writes))
+	}
+	last := watchesBegun(t)
+	for isQuiet := false; !isQuiet; {
+		<-time.After(2 * time.Second)
+		now := watchesBegun(t)
+		isQuiet, last = now == last, now
+	}
+	t.Logf("%s: %d writes in %s, %d watches begun", what, writes, churn, last-before)
+	return last - before
 }
 
 // labelWorker sets the label by which the guide's set selects clusters, nil to remove it.
