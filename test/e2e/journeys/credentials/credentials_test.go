@@ -304,6 +304,11 @@ func TestCredentialsAreDrainedAndTurnedOff(t *testing.T) {
 	journeys.Says(t, journeys.Cluster1, conditionCS, metav1.ConditionFalse, "Draining")
 
 	journeys.Installed(t, "--set", "credentials.mode=disabled")
+	// The first manager of this mode may have looked for copies with a role that the upgrade deletes.
+	journeys.Replaced(t, "hub", journeys.ManagerPod(t.Context(), t))
+	apitest.Within(t, journeys.Eventually, "the new manager leads", func(ctx context.Context) error {
+		return journeys.Leads(ctx, t)
+	})
 	journeys.HasProfile(t, ns, journeys.Cluster1)
 	noCopyComes(t, ns, journeys.Cluster1, "drained")
 
