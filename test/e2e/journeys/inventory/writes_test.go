@@ -75,7 +75,7 @@ const (
 	// theirWrites times at least, as kubernetes-sigs' agent-sandbox does more slowly.
 	lastSeen    = "agents.x-k8s.io/last-seen"
 	theirEvery  = 500 * time.Millisecond
-	theirWrites = 40
+	theirWrites = 120
 )
 
 // writesBeside applies a property of its own to a profile until the function that it returns is
