@@ -58,9 +58,32 @@ func (c changes[T]) AddEventHandler(
 	context.AfterFunc(c.ctx, pending.ShutDown)
 	go passOn(pending, c.GetIndexer(), handler)
 	return c.SharedIndexInformer.AddEventHandler(changeHandler[T]{
-		ResourceEventHandler: handler, changed: c.changed,
+		ResourceEventHandler: deletionHandler[T]{handler}, changed: c.changed,
 		pass: func(key string) { pending.AddAfter(key, calm) },
 	})
+}
+
+// deletions is an informer whose handlers receive the object of every deletion.
+type deletions[T any] struct{ toolscache.SharedIndexInformer }
+
+// AddEventHandler adds such a handler.
+func (d deletions[T]) AddEventHandler(
+	handler toolscache.ResourceEventHandler,
+) (toolscache.ResourceEventHandlerRegistration, error) {
+	return d.SharedIndexInformer.AddEventHandler(deletionHandler[T]{handler})
+}
+
+type deletionHandler[T any] struct {
+	toolscache.ResourceEventHandler
+}
+
+// OnDelete forwards the deletion of an object, or of its last known state if a watch has missed
+// the deletion. Filters of addon-framework v1.3.0 take whatever they get for an object, and would
+// end the manager by a panic.
+func (h deletionHandler[T]) OnDelete(obj any) {
+	if object, ok := kube.InEvent[T](obj); ok {
+		h.ResourceEventHandler.OnDelete(object)
+	}
 }
 
 // passOn passes the present state of objects to a handler. It skips deleted ones: the
@@ -154,7 +177,9 @@ func definitionsOf(ctx context.Context, shared cache.Cache) (definitions, error)
 }
 
 // Informer returns the definition's informer.
-func (d definitions) Informer() toolscache.SharedIndexInformer { return d.informer }
+func (d definitions) Informer() toolscache.SharedIndexInformer {
+	return deletions[*addonv1beta1.ClusterManagementAddOn]{d.informer}
+}
 
 // Lister reads the definition.
 func (d definitions) Lister() addonlisters.ClusterManagementAddOnLister {
@@ -174,7 +199,9 @@ func clustersOf(ctx context.Context, shared cache.Cache) (clusters, error) {
 }
 
 // Informer returns the clusters' informer.
-func (c clusters) Informer() toolscache.SharedIndexInformer { return c.informer }
+func (c clusters) Informer() toolscache.SharedIndexInformer {
+	return deletions[*clusterv1.ManagedCluster]{c.informer}
+}
 
 // Lister reads the clusters.
 func (c clusters) Lister() clusterlisters.ManagedClusterLister {
