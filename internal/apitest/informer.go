@@ -8,7 +8,7 @@ import (
 // SyncedInformer is an informer that is always up to date and never receives an object.
 type SyncedInformer struct{ cache.Informer }
 
-// LastSyncResourceVersion implements what kube.Definitions needs of an informer.
+// LastSyncResourceVersion implements what watch.Definitions needs of an informer.
 func (SyncedInformer) LastSyncResourceVersion() string { return "" }
 
 // AddEventHandler adds nothing, since no object arrives.

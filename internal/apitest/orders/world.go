@@ -106,6 +106,13 @@ func newWorld(scenario Scenario, part Part) (*World, *State) {
 	return w, first
 }
 
+// Must panics because of an error in what surrounds the search.
+func Must(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
 // memories of this package.
 const (
 	settling = "settling"
@@ -116,9 +123,7 @@ const (
 func (w *World) start(s *State) {
 	w.now = s
 	rule := selection.New(w.Cache, w.Live, watch.NewDefinitions(w.Live, w), w)
-	if err := rule.Prepare(context.Background()); err != nil {
-		panic(err)
-	}
+	Must(rule.Prepare(context.Background()))
 	s.Memory = map[string]any{settling: Field(rule, "settling").Interface(), expected: kube.NewExpectations()}
 	if w.Rule == nil {
 		w.Rule = rule

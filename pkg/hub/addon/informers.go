@@ -57,8 +57,8 @@ func (c changes[T]) AddEventHandler(
 	pending := workqueue.NewTypedDelayingQueue[string]()
 	context.AfterFunc(c.ctx, pending.ShutDown)
 	go passOn(pending, c.GetIndexer(), handler)
-	return c.SharedIndexInformer.AddEventHandler(changeHandler[T]{
-		ResourceEventHandler: deletionHandler[T]{handler}, changed: c.changed,
+	return deletions[T]{c.SharedIndexInformer}.AddEventHandler(changeHandler[T]{
+		ResourceEventHandler: handler, changed: c.changed,
 		pass: func(key string) { pending.AddAfter(key, calm) },
 	})
 }

@@ -98,8 +98,9 @@ func writeOf(o observed, namespace string, owner target.Owner) request {
 	return request{namespace, goal{source.ReferenceOf(o.account), owner}}
 }
 
-// lagRecheck is how soon to look again for an account that the cache, which was filled by an
-// API server that lags, lacks or has without its token.
+// lagRecheck is how soon to look again where the hub and the cache differ: for a cluster that is
+// not bound on the hub, or for an account that the cache, which was filled by an API server that
+// lags, lacks or has without its token.
 const lagRecheck = time.Second
 
 // observeDefinition doubts, if there are copies, that an account was deleted or has lost

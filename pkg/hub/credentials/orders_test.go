@@ -152,12 +152,12 @@ func (c *copying) prepare(w *orders.World) {
 	c.world = w
 	ctx, writer := context.Background(), secretWriter{c: c}
 	copyName := func(obj client.Object) []string { return []string{target.Name(client.ObjectKeyFromObject(obj))} }
-	mustNot(w.Cache.IndexField(ctx, &authv1beta1.ManagedServiceAccount{}, source.IndexAccountByCopyName, copyName))
+	orders.Must(w.Cache.IndexField(ctx, &authv1beta1.ManagedServiceAccount{}, source.IndexAccountByCopyName, copyName))
 	accounts := source.NewAccounts(nil, nil, nil, target.Name)
 	orders.Field(accounts, "cache").Set(reflect.ValueOf(cache.Cache(onlyReads{View: w.Cache})))
 	definitions := watch.NewDefinitions(w.Live, w)
 	of := watch.Source{CRD: source.AccountCRD, Informer: apitest.SyncedInformer{}}
-	mustNot(definitions.Follow(ctx, w.Cache, false, of))
+	orders.Must(definitions.Follow(ctx, w.Cache, false, of))
 	c.tokens = source.NewTokens(w.Live, 2, w)
 	c.copies = target.NewCopies(w.Live, writer, target.NewLedger(), w, "orders")
 	c.grants = grants.New(nil, nil, nil, rbacv1.Subject{}, w, "orders")
@@ -745,11 +745,5 @@ func accountScenarios() []orders.Scenario {
 				{Name: "issue another token", If: exists, Do: func(s *orders.State) { issue(s, 1); report(s, 1) }},
 			},
 		},
-	}
-}
-
-func mustNot(err error) {
-	if err != nil {
-		panic(err)
 	}
 }

@@ -337,7 +337,7 @@ func (r *Reconciler) put(
 		case err != nil:
 			return r.failure(at, d.namespace, err, err.Error())
 		case selected.Answer != selection.Yes:
-			return effect{undecided: true, again: cmp.Or(selected.Again, time.Second)}
+			return effect{undecided: true, again: cmp.Or(selected.Again, lagRecheck)}
 		}
 	}
 	switch granted := r.ensure(ctx, at, d.namespace); {

@@ -79,11 +79,11 @@ func (c *referring) prepare(w *orders.World) {
 	c.world = w
 	ctx := context.Background()
 	for _, index := range indexes {
-		must(w.Cache.IndexField(ctx, &inventoryv1alpha1.PlacementDecision{}, index.name, index.extract))
+		orders.Must(w.Cache.IndexField(ctx, &inventoryv1alpha1.PlacementDecision{}, index.name, index.extract))
 	}
 	definitions := watch.NewDefinitions(w.Live, w)
 	of := watch.Source{CRD: DecisionCRD, Informer: apitest.SyncedInformer{}, OwnWork: true}
-	must(definitions.Follow(ctx, w.Cache, false, of))
+	orders.Must(definitions.Follow(ctx, w.Cache, false, of))
 	references := NewReferences(w.Cache)
 	references.follow(sliceReader{
 		served:  func(context.Context) bool { return true },
@@ -92,12 +92,6 @@ func (c *referring) prepare(w *orders.World) {
 	})
 	c.reconciler = &Reconciler{
 		references: references, definitions: definitions, reader: w.Cache, writer: sliceWriter{c: c}, clock: w,
-	}
-}
-
-func must(err error) {
-	if err != nil {
-		panic(err)
 	}
 }
 

@@ -23,13 +23,14 @@ func (r *Reconciler) isReferenced(ctx context.Context, o observed) bool {
 }
 
 // releaseFirst removes the references to a profile before the profile itself, and returns
-// how long to wait for that. It waits no longer than referenceWait in all.
+// how long to wait for that. It waits no longer than referenceWait in all. A profile that is to be
+// created gets no new references until it is complete.
 func (r *Reconciler) releaseFirst(ctx context.Context, o observed, next step) time.Duration {
 	if r.references == nil {
 		return 0
 	}
 	if next == create {
-		// It was complete before it vanished, and is not while it is made again.
+		// It may have been complete before it vanished.
 		r.references.Allow(ctx, o.pair, selection.Unknown)
 	}
 	if next != remove {

@@ -28,7 +28,7 @@
 // not the one from which the cache was filled counts as unserved. After the cache has
 // caught up with a recreated CRD, existing objects count, and missing ones are Unknown
 // until no object of any kind has been added for a minute, at most for half an hour
-// (kube.Definitions). Since the cache of CRDs may lag, Settle and Selected read CRDs live:
+// (watch.Definitions). Since the cache of CRDs may lag, Settle and Selected read CRDs live:
 // those that a No rests on, before anything is taken away, and that of Placements, before a
 // profile is created because the last one of a namespace is gone. A No rests only on the
 // kinds that can change it: without any binding in the namespace, sets and clusters do not

@@ -135,6 +135,11 @@ const (
 	lagRecheck = time.Second
 )
 
+// lagging makes an answer Unknown that the hub does not confirm, until the cache has caught up.
+func (r Result) lagging() Result {
+	return Result{Why: whyLags, Again: lagRecheck, Untrusted: true, Bindings: r.Bindings, Member: r.Member}
+}
+
 // decideLive decides a No anew with the kinds on which it rests read live, as far as it needs
 // them, and not before the given time. If they say otherwise, the answer is Unknown until the
 // cache has caught up.
@@ -166,9 +171,7 @@ func (r *Rule) decideLive(
 	if now := decide(live); now.Answer == No && !slices.ContainsFunc(now.Rests, isUnread) {
 		return result, nil
 	}
-	return Result{
-		Why: whyLags, Again: lagRecheck, Untrusted: true, Bindings: result.Bindings, Member: result.Member,
-	}, nil
+	return result.lagging(), nil
 }
 
 // Granted decides a Yes about a pair anew, with the bindings of the namespace, their sets and the
@@ -204,9 +207,7 @@ func (r *Rule) Granted(ctx context.Context, pair types.NamespacedName) (Result, 
 		}
 		before, since = live.Cluster.ResourceVersion, r.clock.Now()
 	}
-	return Result{
-		Why: whyLags, Again: lagRecheck, Untrusted: true, Bindings: result.Bindings, Member: result.Member,
-	}, nil
+	return result.lagging(), nil
 }
 
 func (r *Rule) observeLivePlacements(
