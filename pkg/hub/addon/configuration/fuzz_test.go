@@ -9,12 +9,13 @@ import (
 // command line and in its environment.
 func FuzzProxySettings(f *testing.F) {
 	f.Add(".cluster.local,10.0.0.0/8, *", []byte("-----BEGIN CERTIFICATE-----"))
+	f.Add("\n0", []byte{})
 	f.Add("a b\n", []byte("-----BEGIN PRIVATE KEY-----\nhalf of one\n-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----"))
 	f.Fuzz(func(t *testing.T, noProxy string, ca []byte) {
 		var wrong fieldErrors
-		validateNoProxy("noProxy", noProxy, &wrong)
-		if len(wrong) == 0 && strings.ContainsAny(noProxy, "\n\x00$\"'") {
-			t.Errorf("accepted: %q", noProxy)
+		hosts := validateNoProxy("noProxy", noProxy, &wrong)
+		if len(wrong) == 0 && strings.ContainsAny(hosts, " \t\n\v\f\r\x00$\"'") {
+			t.Errorf("accepted: %q of %q", hosts, noProxy)
 		}
 		bundle := validateCA("caBundle", ca, &wrong)
 		if strings.Contains(bundle, "PRIVATE KEY") {

@@ -113,13 +113,15 @@ registries:
 proxyConfig:
   httpProxy: http://proxy.example.com:3128
   httpsProxy: https://user:secret@proxy.example.com:3129/
-  noProxy: .cluster.local, 10.0.0.0/8,[fd00::]/8,*.example.com,localhost:8080
+  noProxy: |
+    .cluster.local, 10.0.0.0/8,[fd00::]/8,
+    *.example.com,localhost:8080
   caBundle: %s
 `, base64.StdEncoding.EncodeToString([]byte("\n"+ca))),
 			want: overrides{proxy: manifests.Proxy{
 				HTTP:     "http://proxy.example.com:3128",
 				HTTPS:    "https://user:secret@proxy.example.com:3129/",
-				No:       ".cluster.local, 10.0.0.0/8,[fd00::]/8,*.example.com,localhost:8080",
+				No:       ".cluster.local,10.0.0.0/8,[fd00::]/8,*.example.com,localhost:8080",
 				CABundle: ca,
 			}},
 		},

@@ -40,11 +40,10 @@ func validateProxy(given addonv1beta1.ProxyConfig, wrong *fieldErrors) manifests
 	const field = "spec.proxyConfig"
 	validateProxyURL(field+".httpProxy", given.HTTPProxy, wrong)
 	validateProxyURL(field+".httpsProxy", given.HTTPSProxy, wrong)
-	validateNoProxy(field+".noProxy", given.NoProxy, wrong)
 	return manifests.Proxy{
 		HTTP:     given.HTTPProxy,
 		HTTPS:    given.HTTPSProxy,
-		No:       given.NoProxy,
+		No:       validateNoProxy(field+".noProxy", given.NoProxy, wrong),
 		CABundle: validateCA(field+".caBundle", given.CABundle, wrong),
 	}
 }
@@ -73,19 +72,24 @@ func validateProxyURL(field, given string, wrong *fieldErrors) {
 // noProxyEntry is a host, a domain, an address or a network, with or without a port.
 var noProxyEntry = regexp.MustCompile(`^[A-Za-z0-9*._\[\]:/-]+$`)
 
-func validateNoProxy(field, given string, wrong *fieldErrors) {
+// validateNoProxy returns the entries without the spaces and line breaks between them, which a
+// multi-line value in YAML has.
+func validateNoProxy(field, given string, wrong *fieldErrors) string {
 	if given == "" {
-		return
+		return ""
 	}
 	if len(given) > maxProxyBytes {
 		wrong.add(field, "has %d bytes, more than %d", len(given), maxProxyBytes)
-		return
+		return ""
 	}
-	for entry := range strings.SplitSeq(given, ",") {
-		if !noProxyEntry.MatchString(strings.TrimSpace(entry)) {
+	entries := strings.Split(given, ",")
+	for n, entry := range entries {
+		entries[n] = strings.TrimSpace(entry)
+		if !noProxyEntry.MatchString(entries[n]) {
 			wrong.add(field, "%q is not a host, a domain, an address or a network", entry)
 		}
 	}
+	return strings.Join(entries, ",")
 }
 
 // validateCA returns the certificates without the text around them.
