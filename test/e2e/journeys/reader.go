@@ -2,6 +2,7 @@ package journeys
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -23,9 +24,11 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/test/fleet"
 )
 
-// BuildConsumers builds the image of the example consumers, once.
+// BuildConsumers builds the images of the example consumers' Pods, once: the consumers' own, and
+// the addon's, which has the plugin.
 var BuildConsumers = sync.OnceValue(func() error {
-	return consumers.BuildImage(context.Background(), Fleet, os.Stderr)
+	ctx := context.Background()
+	return errors.Join(consumers.BuildImage(ctx, Fleet, os.Stderr), Fleet.BuildImage(ctx, os.Stderr))
 })
 
 // Reader is somebody in the root of the repository, with kubectl, its plugin, Helm and the
@@ -104,7 +107,6 @@ func (q QuickStart) Follow(t *testing.T) {
 	t.Helper()
 	hub := Hub(t)
 	Uninstalled(t)
-	apitest.Must(t, Fleet.BuildImage(t.Context(), os.Stderr))
 	apitest.Must(t, BuildConsumers())
 	reader := Newcomer(t)
 	t.Cleanup(func() {
