@@ -11,17 +11,12 @@ import (
 // IsRefusal reports whether the API server understood a request and refused it, so that
 // somebody has to act: the request was forbidden or invalid. Transient failures are not
 // refusals: an error of the server or of a webhook, an expired credential, a conflict, a
-// missing object.
+// missing object. Refusals are retried all the same: the change that makes a request acceptable,
+// for instance of an admission policy, often sends no event.
 func IsRefusal(err error) bool {
-	return IsPermanent(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) ||
-		apierrors.IsMethodNotSupported(err) || apierrors.IsNotAcceptable(err) || apierrors.IsUnsupportedMediaType(err)
-}
-
-// IsPermanent reports whether the API server refused the content of a request: it is
-// invalid or too large. The same request fails again unless a CRD or an admission policy
-// changes, so it need not be retried soon.
-func IsPermanent(err error) bool {
-	return apierrors.IsInvalid(err) || apierrors.IsRequestEntityTooLargeError(err) || isTooLargeForEtcd(err)
+	return apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) || apierrors.IsMethodNotSupported(err) ||
+		apierrors.IsNotAcceptable(err) || apierrors.IsUnsupportedMediaType(err) ||
+		apierrors.IsInvalid(err) || apierrors.IsRequestEntityTooLargeError(err) || isTooLargeForEtcd(err)
 }
 
 // isTooLargeForEtcd recognizes etcd's limit, which the API server passes on as an

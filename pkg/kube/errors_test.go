@@ -16,8 +16,8 @@ func TestErrorsAreClassified(t *testing.T) {
 	etcd := &apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusInternalServerError,
 		Message: "etcdserver: request is too large"}}
 	tests := map[string]struct {
-		err                         error
-		refusal, permanent, missing bool
+		err              error
+		refusal, missing bool
 	}{
 		"none":                       {},
 		"the network":                {err: errors.New("connection refused")},
@@ -36,10 +36,9 @@ func TestErrorsAreClassified(t *testing.T) {
 		"forbidden, wrapped": {err: fmt.Errorf("creating: %w",
 			apierrors.NewForbidden(secrets, "s", errors.New("quota"))), refusal: true},
 		"a request that is no good": {err: apierrors.NewBadRequest("what"), refusal: true},
-		"invalid": {err: apierrors.NewInvalid(schema.GroupKind{Kind: "Secret"}, "s", nil),
-			refusal: true, permanent: true},
-		"too large":          {err: apierrors.NewRequestEntityTooLargeError("limit"), refusal: true, permanent: true},
-		"too large for etcd": {err: fmt.Errorf("creating: %w", etcd), refusal: true, permanent: true},
+		"invalid":                   {err: apierrors.NewInvalid(schema.GroupKind{Kind: "Secret"}, "s", nil), refusal: true},
+		"too large":                 {err: apierrors.NewRequestEntityTooLargeError("limit"), refusal: true},
+		"too large for etcd":        {err: fmt.Errorf("creating: %w", etcd), refusal: true},
 		"a namespace that is gone": {err: fmt.Errorf("creating: %w",
 			apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "n")), missing: true},
 	}
@@ -47,9 +46,6 @@ func TestErrorsAreClassified(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if got := IsRefusal(test.err); got != test.refusal {
 				t.Errorf("a refusal: %t, want %t", got, test.refusal)
-			}
-			if got := IsPermanent(test.err); got != test.permanent {
-				t.Errorf("permanent: %t, want %t", got, test.permanent)
 			}
 			if got := IsNamespaceMissing(test.err); got != test.missing {
 				t.Errorf("the namespace is missing: %t, want %t", got, test.missing)

@@ -60,10 +60,9 @@
 // What fails is retried after 20 ms, then at doubling intervals up to a minute, or to 5 s
 // for a withdrawal and where another client was faster, each copy by itself (failures.go);
 // one that another client keeps changing is repaired ten times at once and then every ten
-// seconds (kube.Brake); a copy that is invalid or too large every ten minutes; one whose
-// name another Secret has, or whose token has expired, every 20 seconds; a token that cannot
-// be copied is read again after 20 seconds, then at doubling intervals, and every token
-// every four to six minutes.
+// seconds (kube.Brake); one whose name another Secret has, or whose token has expired, every
+// 20 seconds; a token that cannot be copied is read again after 20 seconds, then at doubling
+// intervals, and every token every four to six minutes.
 //
 // # RBAC
 //

@@ -9,6 +9,7 @@ import (
 	testingclock "k8s.io/utils/clock/testing"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/target"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
 var failedNow = effect{failing: true, errs: []error{errors.New("no")}}
@@ -22,8 +23,8 @@ func TestAttempts(t *testing.T) {
 		want   int
 	}{
 		"a write that fails": {task: writing, result: failedNow, want: 21},
-		"a write that is not accepted": {task: writing,
-			result: effect{refused: true, again: permanentEvery}, want: 21},
+		"a write of what others keep changing": {task: writing,
+			result: effect{contested: true, again: kube.RepairEvery, pause: kube.RepairEvery}, want: 61},
 		"a token that cannot be read": {task: reading, result: failedNow, want: 21},
 		"a write that comes too late": {task: writing,
 			result: effect{failing: true, conflict: true}, want: 127},

@@ -22,6 +22,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/metrics"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/fair"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/watch"
 )
 
@@ -32,11 +33,6 @@ const (
 	// foreignEvery is how often to check whether a foreign Secret still takes a copy's
 	// name; it has none of the watched labels.
 	foreignEvery = 20 * time.Second
-
-	// permanentEvery is how often a copy is retried that the API server finds invalid or
-	// too large. Normally the change that makes it acceptable sends an event; a change of
-	// an admission policy does not.
-	permanentEvery = 10 * time.Minute
 )
 
 // Reconciler maintains the copies of one account. The request is the account: its cluster's
@@ -165,9 +161,9 @@ type effect struct {
 	// next attempt.
 	errs []error
 
-	// failing is true if something failed that is retried by itself, refused if the API
-	// server refused the content of a write.
-	failing, refused bool
+	// failing is true if something failed that is retried by itself, contested if another client
+	// keeps changing an object.
+	failing, contested bool
 
 	// undecided is true if something is about to be retried: there is nothing new to report
 	// yet.
@@ -188,7 +184,7 @@ type effect struct {
 func (e effect) ok() bool { return !e.failed() && !e.undecided && !e.lost }
 
 // failed reports whether an attempt must not be repeated at once.
-func (e effect) failed() bool { return e.failing || e.refused }
+func (e effect) failed() bool { return e.failing || e.contested }
 
 func join(effects ...effect) effect {
 	var all effect
@@ -197,7 +193,7 @@ func join(effects ...effect) effect {
 		all.again = kube.Sooner(all.again, e.again)
 		all.errs = append(all.errs, e.errs...)
 		all.failing = all.failing || e.failing
-		all.refused = all.refused || e.refused
+		all.contested = all.contested || e.contested
 		all.undecided = all.undecided || e.undecided
 	}
 	return all
@@ -345,7 +341,7 @@ func (r *Reconciler) put(
 		// The caches still select it; an event will tell them that the namespace is gone,
 		// or exists again.
 		const missing = "the Namespace does not exist"
-		return effect{problems: []problem{{contract.ReasonTargetNotEntitled, d.namespace, missing}}, again: permanentEvery}
+		return effect{problems: []problem{{contract.ReasonTargetNotEntitled, d.namespace, missing}}, again: fair.RetryMost}
 	case !granted.ok():
 		return granted
 	}
@@ -363,14 +359,7 @@ func (r *Reconciler) put(
 	case errors.As(err, &foreign):
 		return effect{problems: []problem{{contract.ReasonForeignSecret, d.namespace, foreign.Error()}}, again: foreignEvery}
 	case err != nil:
-		text := token.Censor(err.Error())
-		failed := r.failure(at, d.namespace, err, text)
-		if kube.IsPermanent(err) {
-			log.FromContext(ctx).Info("The API server refused a copy", "namespace", d.namespace,
-				"reason", kube.Shorten(bearer.WithoutTokens(text), maxErrorBytes))
-			failed.errs, failed.failing, failed.refused, failed.again = nil, false, true, permanentEvery
-		}
-		return failed
+		return r.failure(at, d.namespace, err, token.Censor(err.Error()))
 	default:
 		return effect{}
 	}
@@ -386,8 +375,8 @@ func contested(
 			"kind", kind, "namespace", key.Namespace, "name", key.Name, "every", kube.RepairEvery)
 	}
 	return effect{
-		problems: []problem{contestedProblem(kind, key, namespace)},
-		refused:  true, again: fight.Wait, pause: fight.Wait,
+		problems:  []problem{contestedProblem(kind, key, namespace)},
+		contested: true, again: fight.Wait, pause: fight.Wait,
 	}
 }
 

@@ -43,8 +43,8 @@
 //     whose slices must lose a reference come first, namespaces take turns (package fair). All
 //     Placements are looked at when the CRD of the slices is deleted or created.
 //
-// A failed write is retried at intervals from 20 ms doubling to a minute, to 5 s for a
-// removal, or every ten minutes if it is invalid. Conflicts are returned, not retried.
+// A failed write is retried at intervals from 20 ms doubling to a minute, or to 5 s
+// for a removal. Conflicts are returned, not retried.
 //
 // # RBAC, cluster-wide
 //

@@ -28,10 +28,6 @@ const (
 	// eventAction is what the controller did or refrained from.
 	eventAction = "PublishDecisions"
 
-	// permanentEvery is how often a write is tried again that the API server finds
-	// invalid: a change of an admission policy is no event.
-	permanentEvery = 10 * time.Minute
-
 	// overtaken is how soon to plan again after something changed during planning.
 	overtaken = 10 * time.Millisecond
 )
@@ -111,10 +107,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 				"every", kube.RepairEvery, "error", err.Error())
 		}
 		return reconcile.Result{RequeueAfter: kube.Sooner(again, fight.Wait)}, nil
-	case kube.IsPermanent(err):
-		log.FromContext(ctx).Info("The API server refused a PlacementDecision",
-			"reason", kube.Shorten(err.Error(), maxErrorBytes))
-		return reconcile.Result{RequeueAfter: kube.Sooner(again, permanentEvery)}, nil
 	case err != nil:
 		return reconcile.Result{}, err
 	default:

@@ -34,9 +34,8 @@
 //     strategy or its Placements' decisions change.
 //
 // Pairs are reconciled when something they depend on changes; again after a failed write,
-// at intervals from 20 ms doubling to a minute, to 5 s if the profile must be removed, or
-// every ten minutes if it is invalid or too large; and every second while Placements'
-// decisions settle. Conflicts are returned, not retried.
+// at intervals from 20 ms doubling to a minute, or to 5 s if the profile must be removed; and
+// every second while Placements' decisions settle. Conflicts are returned, not retried.
 //
 // A profile that another client keeps changing, or deleting, is repaired ten times at once
 // and then every ten seconds (kube.Brake), each time with at most one write of the object

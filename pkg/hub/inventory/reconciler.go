@@ -27,11 +27,6 @@ const (
 	// maxErrorBytes bounds how much of an API server's error messages repeat.
 	maxErrorBytes = 300
 
-	// permanentEvery is how often a profile is retried that the API server finds invalid or
-	// too large. Normally the change that makes it acceptable sends an event; a change of
-	// an admission policy does not.
-	permanentEvery = 10 * time.Minute
-
 	// referenceWait is the longest that a profile's removal waits until nothing refers to
 	// it any more. Whoever can make writes of references fail must not keep it alive;
 	// copies of tokens do not wait at all.
@@ -215,10 +210,6 @@ func (r *Reconciler) finish(ctx context.Context, pair types.NamespacedName, t ta
 	switch err := t.err; {
 	case t.next == refrain:
 		return reconcile.Result{}, nil
-	case kube.IsPermanent(err) && (t.next == create || t.next == update):
-		log.FromContext(ctx).Info("The API server refused the ClusterProfile",
-			"reason", kube.Shorten(err.Error(), maxErrorBytes))
-		return reconcile.Result{RequeueAfter: permanentEvery}, nil
 	case errors.As(err, &waits):
 		return reconcile.Result{RequeueAfter: waits.Wait}, nil
 	case errors.As(err, &fight):
