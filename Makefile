@@ -119,10 +119,6 @@ bench-scale: ## Measure what N simulated clusters cost, beside a raw writer and 
 bench-placement: ## Count what N simulated clusters lose while Placements choose them all along (N=163,1000 on fresh hubs)
 	hack/bench.sh placement
 
-.PHONY: dashboard-picture
-dashboard-picture: ## Draw the dashboard from ten minutes of a fleet of its own (docs/metrics/dashboard.svg)
-	hack/dashboard-picture.sh
-
 ##@ Lint and verify
 
 .PHONY: lint

@@ -14,21 +14,9 @@ import (
 
 // Panel is one of a Grafana dashboard.
 type Panel struct {
-	Title string `json:"title"`
-
-	// Place is where it is, on a grid of 24 columns.
-	Place struct{ X, Y, W, H int } `json:"gridPos"`
-
-	Fields struct {
-		Defaults struct {
-			Unit string `json:"unit"` // short, s, bytes or reqps
-		} `json:"defaults"`
-	} `json:"fieldConfig"`
+	Title   string   `json:"title"`
 	Targets []Target `json:"targets"`
 }
-
-// Unit is what its values are measured in, in Grafana's words.
-func (p Panel) Unit() string { return p.Fields.Defaults.Unit }
 
 // Target is one query of a panel.
 type Target struct {

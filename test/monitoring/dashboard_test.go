@@ -75,19 +75,3 @@ func TestEveryPanelShowsSomething(t *testing.T) {
 		})
 	}
 }
-
-// What a manager does not serve any more is over at once, as for Prometheus.
-func TestASeriesThatIsGoneEnds(t *testing.T) {
-	s := NewStore()
-	for minute, text := range []string{"a 1\nb 1\n", "a 2\n"} {
-		if err := s.Scrape([]byte(text), time.Unix(int64(60*minute), 0), "manager"); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for query, want := range map[string]int{"a": 2, "b": 1} {
-		found, err := s.Range(t.Context(), query, time.Unix(0, 0), time.Unix(60, 0), time.Minute)
-		if err != nil || len(found) != 1 || len(found[0].Floats) != want {
-			t.Errorf("%s: %v, %v", query, found, err)
-		}
-	}
-}

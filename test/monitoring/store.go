@@ -15,9 +15,8 @@ import (
 
 // Store holds samples in memory. It is a storage.Queryable.
 type Store struct {
-	series  map[string]*series
-	scraped map[string]map[string]labels.Labels // the last scrape, by instance and series
-	engine  *promql.Engine
+	series map[string]*series
+	engine *promql.Engine
 }
 
 type series struct {
@@ -31,7 +30,7 @@ func NewStore() *Store {
 	engine := promql.NewEngine(promql.EngineOpts{
 		MaxSamples: 1e7, Timeout: time.Minute, EnableAtModifier: true, EnableNegativeOffset: true,
 	})
-	return &Store{series: map[string]*series{}, scraped: map[string]map[string]labels.Labels{}, engine: engine}
+	return &Store{series: map[string]*series{}, engine: engine}
 }
 
 // Add adds a sample, which must be younger than those before.
