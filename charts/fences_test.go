@@ -1135,14 +1135,14 @@ func testNobodyMaySquatGrants(t *testing.T) {
 		"the manager's own, by an administrator of the hub": {p, func(*rbacv1.RoleBinding) {}, ""},
 		"the manager's own, by itself":                      {p.manager, func(*rbacv1.RoleBinding) {}, ""},
 		"the manager's own, by a tenant": {
-			tenant, func(*rbacv1.RoleBinding) {}, "only who may bind the ClusterRole of this name",
+			tenant, func(*rbacv1.RoleBinding) {}, "only users who may bind the ClusterRole of this name",
 		},
 		"for somebody else": {
 			p, func(b *rbacv1.RoleBinding) { b.Subjects[0].Namespace = team }, "the cluster inventory's own",
 		},
 		"of another role": {p, func(b *rbacv1.RoleBinding) { b.RoleRef.Name = "view" }, "the cluster inventory's own"},
 		"held by a finalizer": {
-			p, func(b *rbacv1.RoleBinding) { b.Finalizers = []string{"example.com/hold"} }, "nobody may hold",
+			p, func(b *rbacv1.RoleBinding) { b.Finalizers = []string{"example.com/hold"} }, "finalizers may not be added",
 		},
 		"of another name, by a tenant": {tenant, func(b *rbacv1.RoleBinding) { b.Name = "mine" }, ""},
 	} {
@@ -1218,7 +1218,7 @@ func testNobodyMayTakeAGrant(t *testing.T) {
 		p.EventuallyAllowed(server.User(t, admin), true, authorizationv1.ResourceAttributes{
 			Namespace: namespace, Group: rbacv1.GroupName, Verb: "delete", Resource: "rolebindings",
 		})
-		const labels = "nobody may change the labels"
+		const labels = "the labels that identify RoleBindings"
 		for patch, message := range map[string]string{
 			`{"metadata":{"labels":null}}`:                                                        labels,
 			`{"metadata":{"labels":{"app.kubernetes.io/managed-by":null}}}`:                       labels,

@@ -130,7 +130,7 @@ var known = exceptions{
 		{
 			who: manager, role: "open-cluster-management:cluster-inventory:credentials",
 			group: rbacGroup, resource: "rolebindings", verbs: []string{"patch"},
-			reason: "when somebody changed one", test: "TestRightsAreRestored",
+			reason: "when another client changed one", test: "TestRightsAreRestored",
 		},
 		{
 			who: manager, role: managerRole,

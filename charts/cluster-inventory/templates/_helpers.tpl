@@ -149,7 +149,7 @@ capabilities:
 
 {{/* Whether the manager must read cluster-proxy, but its namespace certainly does
 not exist, so that Helm cannot create a Role in it. Where Helm cannot look at the hub,
-as in "helm template", the namespace is assumed to exist. With gitOps, nobody looks, and the
+as in "helm template", the namespace is assumed to exist. With gitOps, Helm does not look, and the
 values say it. */}}
 {{- define "cluster-inventory.proxyNamespaceMissing" -}}
 {{- $proxy := .Values.access.clusterProxy -}}
