@@ -26,7 +26,7 @@ func AddLogFlags(flags *pflag.FlagSet) *Log {
 	klog.InitFlags(klogFlags)
 	l := &Log{format: formatText, verbosity: klogFlags.Lookup("v")}
 	flags.AddGoFlag(l.verbosity)
-	flags.Var(&l.format, "log-format", `"text", or "json" for one object a line`)
+	flags.Var(&l.format, "log-format", `"text", or "json" for one object per line`)
 	return l
 }
 
