@@ -7,48 +7,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// A package that holds shared state runs under the race detector instead of without
-// it, and no package is forgotten.
-func TestUnitTestsRunEveryPackageOnce(t *testing.T) {
-	t.Chdir("../..")
-	list := func(s suite) []string {
-		packages, err := s.list(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		return packages
-	}
-	chosen, err := jobs("unit", true)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got []string
-	for _, job := range chosen {
-		for _, s := range job {
-			if s.module != "." {
-				continue
-			}
-			packages := list(s)
-			if s.race != slices.Contains(packages, ownModule+"pkg/hub/selection") {
-				t.Errorf("packages run under the race detector (%t): %v", s.race, packages)
-			}
-			got = append(got, packages...)
-		}
-	}
-	slices.Sort(got)
-	want := list(suite{module: ".", packages: []string{"./..."}})
-	slices.Sort(want)
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("packages (-want +got):\n%s", diff)
-	}
-}
-
 // Others' consumers take long to build: they run on request, and then alone.
 func TestOthersConsumersRunOnlyOnRequest(t *testing.T) {
 	t.Chdir("../..")
 	const consumers = ownModule + "test/e2e/journeys/consumers"
 	for mode, want := range map[string]bool{"e2e": false, "consumers": true} {
-		chosen, err := jobs(mode, false)
+		chosen, err := jobs(mode)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -66,7 +30,7 @@ func TestOthersConsumersRunOnlyOnRequest(t *testing.T) {
 // package is forgotten or runs twice.
 func TestJourneysRunOnce(t *testing.T) {
 	t.Chdir("../..")
-	chosen, err := jobs("all", false)
+	chosen, err := jobs("all")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,9 +2,6 @@
 // -json), for a runner that shows and summarizes them. It ends the stream with how long
 // each package took.
 //
-// Packages whose state several goroutines share run under the race detector if its C
-// compiler is installed; the mode race runs all packages under it.
-//
 // The journeys mostly wait, one of them for a token to expire, so they run in parallel with
 // the other tests, each package of them on a fleet of its own.
 package main
@@ -51,36 +48,13 @@ type suite struct {
 	only, skip, part string
 }
 
-// shared are the packages of the main module whose state several goroutines share.
-var shared = []string{
-	"/pkg/hub/access", "/pkg/hub/addon", "/pkg/hub/credentials", "/pkg/hub/inventory", "/pkg/hub/selection", "/pkg/kube",
-}
-
 // guides are the longest journeys with tokens.
 const guides = "^(TestGuide|TestMigrationAndBack$|TestUpgradeAndRollback$|TestAStolenToken|TestUpstreamsGates|" +
 	"TestPropertiesGuide)"
 
-// hasCCompiler reports whether the C compiler that go uses is installed.
-func hasCCompiler(ctx context.Context) bool {
-	output, err := exec.CommandContext(ctx, "go", "env", "CC").Output()
-	words := strings.Fields(string(output))
-	if err != nil || len(words) == 0 {
-		return false
-	}
-	_, err = exec.LookPath(words[0])
-	return err == nil
-}
-
 // jobs run in parallel, and the suites of a job one after the other.
-func jobs(mode string, compiles bool) ([][]suite, error) {
-	raced := suite{module: ".", race: compiles}
-	for _, folder := range shared {
-		raced.packages = append(raced.packages, "."+folder+"/...")
-	}
-	unit := []suite{
-		raced,
-		{module: ".", packages: []string{"./..."}, without: shared},
-	}
+func jobs(mode string) ([][]suite, error) {
+	unit := []suite{{module: ".", packages: []string{"./..."}}}
 	fleet := []suite{
 		{module: "test/fleet", packages: []string{"./..."}},
 		{module: "test/e2e", packages: []string{"./..."}, without: []string{"/journeys"}},
@@ -126,11 +100,7 @@ func run(ctx context.Context, args []string, out io.Writer) (passed bool, err er
 	if len(args) != 1 {
 		return false, errors.New("usage: suite all|unit|race|e2e|consumers")
 	}
-	compiles := hasCCompiler(ctx)
-	if !compiles {
-		fmt.Fprintln(os.Stderr, "suite: no C compiler, so nothing runs under the race detector")
-	}
-	chosen, err := jobs(args[0], compiles)
+	chosen, err := jobs(args[0])
 	if err != nil {
 		return false, err
 	}

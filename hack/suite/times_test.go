@@ -60,12 +60,12 @@ func TestStreamKeepsEveryLineWhole(t *testing.T) {
 
 func TestJobs(t *testing.T) {
 	for mode, want := range map[string]int{"unit": 2, "race": 1, "e2e": 1, "all": 5} {
-		got, err := jobs(mode, true)
+		got, err := jobs(mode)
 		if err != nil || len(got) != want {
 			t.Errorf("%s: %d jobs, %v", mode, len(got), err)
 		}
 	}
-	if _, err := jobs("none", true); err == nil {
+	if _, err := jobs("none"); err == nil {
 		t.Error("an unknown mode is accepted")
 	}
 }
