@@ -144,7 +144,7 @@ func TestNotesWarnOfTheInstallSet(t *testing.T) {
 
 	// The block in the notes is what the chart takes.
 	has("50 ManagedClusters selected")
-	_, block, _ := strings.Cut(notes(broad.Name, ""), "put into your values:\n")
+	_, block, _ := strings.Cut(notes(broad.Name, ""), "set these values:\n")
 	block, _, _ = strings.Cut(block, "\n\n")
 	objects, err := hubtest.Render(t, block)
 	apitest.Must(t, err)
