@@ -15,9 +15,9 @@ import (
 const StaleAfter = 5 * time.Second
 
 // Expectations remembers a controller's last write of each object until its cache
-// has seen it, so that the controller does not decide, and write again, from a
-// stale cache. Each instance serves objects of one kind. It is safe for concurrent
-// use.
+// has seen it, and from which version a write was refused as a conflict, so that the controller
+// does not decide, and write again, from a stale cache. Each instance serves objects of one
+// kind. It is safe for concurrent use.
 type Expectations struct {
 	mu      sync.Mutex
 	pending map[types.NamespacedName]expectation
@@ -27,6 +27,7 @@ type expectation struct {
 	resourceVersion string    // of the object after our write; empty after a deletion
 	written         types.UID // of the object we wrote
 	gone            types.UID // of the object we deleted last
+	outdated        string    // the resource version of which the API server has a newer one
 	until           time.Time
 }
 
@@ -48,6 +49,15 @@ func (e *Expectations) Wrote(obj client.Object, now time.Time) {
 func (e *Expectations) Deleted(obj client.Object, now time.Time) {
 	e.set(client.ObjectKeyFromObject(obj), func(expectation) expectation {
 		return expectation{gone: obj.GetUID(), until: now.Add(StaleAfter)}
+	})
+}
+
+// Conflicted records that a write of obj was refused because another client had changed the
+// object. The event of that change is on its way.
+func (e *Expectations) Conflicted(obj client.Object, now time.Time) {
+	e.set(client.ObjectKeyFromObject(obj), func(before expectation) expectation {
+		before.outdated, before.until = obj.GetResourceVersion(), now.Add(StaleAfter)
+		return before
 	})
 }
 
@@ -97,7 +107,7 @@ func (e *Expectations) Forget(key types.NamespacedName) {
 }
 
 // Wait returns how much longer to wait for the cache to catch up with our last
-// write of key, or zero if it has caught up or the wait is over. cached is what
+// write of key, or the conflicting one, or zero if it has caught up or the wait is over. cached is what
 // the cache has now, nil if it has no object of that key.
 func (e *Expectations) Wait(key types.NamespacedName, cached client.Object, now time.Time) time.Duration {
 	e.mu.Lock()
@@ -114,6 +124,9 @@ func (e *Expectations) Wait(key types.NamespacedName, cached client.Object, now 
 }
 
 func (e expectation) metBy(cached client.Object) bool {
+	if e.outdated != "" && cached != nil && cached.GetResourceVersion() == e.outdated {
+		return false
+	}
 	if e.resourceVersion == "" {
 		return cached == nil || cached.GetUID() != e.gone || cached.GetDeletionTimestamp() != nil
 	}

@@ -22,6 +22,7 @@ func TestExpectations(t *testing.T) {
 	going.DeletionTimestamp = &metav1.Time{Time: start}
 	wrote := func(e *Expectations) { e.Wrote(at("u", "10"), start) }
 	deleted := func(e *Expectations) { e.Deleted(at("u", "10"), start) }
+	lost := func(e *Expectations) { e.Conflicted(at("u", "10"), start) }
 
 	tests := map[string]struct {
 		did    func(*Expectations)
@@ -36,16 +37,20 @@ func TestExpectations(t *testing.T) {
 			after:  time.Second,
 			want:   4 * time.Second,
 		},
-		"written, the cache has it":                          {did: wrote, cached: at("u", "10")},
-		"written, the cache is ahead":                        {did: wrote, cached: at("u", "11")},
-		"created, the cache has none yet: wait":              {did: wrote, want: 5 * time.Second},
-		"created, and the cache never has it: not for ever":  {did: wrote, after: 5 * time.Second},
-		"versions that cannot be compared: no wait":          {did: wrote, cached: at("u", "x")},
-		"deleted, the cache still has it: wait":              {did: deleted, cached: at("u", "10"), want: 5 * time.Second},
-		"deleted, the cache has none":                        {did: deleted},
-		"deleted, the cache has another of the name":         {did: deleted, cached: at("v", "13")},
-		"deleted, but somebody's finalizer holds it":         {did: deleted, cached: going},
-		"deleted, and the cache never sees it: not for ever": {did: deleted, cached: at("u", "10"), after: time.Minute},
+		"written, the cache has it":                           {did: wrote, cached: at("u", "10")},
+		"written, the cache is ahead":                         {did: wrote, cached: at("u", "11")},
+		"created, the cache has none yet: wait":               {did: wrote, want: 5 * time.Second},
+		"created, and the cache never has it: not for ever":   {did: wrote, after: 5 * time.Second},
+		"versions that cannot be compared: no wait":           {did: wrote, cached: at("u", "x")},
+		"a conflict, the cache is behind: wait":               {did: lost, cached: at("u", "10"), want: 5 * time.Second},
+		"a conflict, the cache has the other write":           {did: lost, cached: at("u", "11")},
+		"a conflict, and the object is gone":                  {did: lost},
+		"a conflict, and the cache never moves: not for ever": {did: lost, cached: at("u", "10"), after: 5 * time.Second},
+		"deleted, the cache still has it: wait":               {did: deleted, cached: at("u", "10"), want: 5 * time.Second},
+		"deleted, the cache has none":                         {did: deleted},
+		"deleted, the cache has another of the name":          {did: deleted, cached: at("v", "13")},
+		"deleted, but somebody's finalizer holds it":          {did: deleted, cached: going},
+		"deleted, and the cache never sees it: not for ever":  {did: deleted, cached: at("u", "10"), after: time.Minute},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

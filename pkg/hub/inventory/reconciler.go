@@ -433,6 +433,7 @@ func (r *Reconciler) wrote(
 func (r *Reconciler) lost(o *observed, what kube.Write, err error) {
 	if apierrors.IsConflict(err) {
 		r.brake.Lost(o.pair, what, ownPart(o.Profile), r.clock.Now())
+		r.expectations.Conflicted(o.Profile, r.clock.Now())
 	}
 }
 

@@ -866,15 +866,23 @@ func TestRefusalsAreReportedAndRetried(t *testing.T) {
 		s.settled()
 		s.came(failed, "the Namespace is being deleted")
 	})
-	t.Run("a conflict is nobody's business", func(t *testing.T) {
+	t.Run("a conflict is nobody's business, and no write follows until the cache shows the other one", func(t *testing.T) {
 		s := newStepper(t, mapHub)
 		s.mustStep(post, patchStatus)
 		s.claims(claim("a", "x"))
-		s.wire.FailNthWrite(1, apitest.Fault{Status: http.StatusConflict, Reason: "Conflict"})
+		old := s.mine()
+		s.cache.stale = func() (*inventoryv1alpha1.ClusterProfile, bool) { return old, true }
+		apitest.Edit(s, old.DeepCopy(), func(p *inventoryv1alpha1.ClusterProfile) {
+			metav1.SetMetaDataAnnotation(&p.ObjectMeta, "somebody", "else")
+		})
 		if _, err := s.step(); !apierrors.IsConflict(err) {
 			t.Fatalf("reconcile = %v, want the conflict", err)
 		}
 		s.came(inPlace, "")
+		if result := s.mustStep(); result.RequeueAfter != kube.StaleAfter {
+			t.Errorf("reconcile = %+v, want a look in %s", result, kube.StaleAfter)
+		}
+		s.cache.stale = nil
 		s.mustStep(patchStatus)
 	})
 }
