@@ -93,7 +93,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	unobserved := unobservedOf(o)
 	all := join(effect{problems: plan.problems, again: o.again}, unobserved, withdrawn, read, applied)
 	r.report(o, plan, all)
-	if o.known && len(unobserved.errs) == 0 && r.observer.accounts.Reconciled(o.key) {
+	if o.known && unobserved.ok() && r.observer.accounts.Reconciled(o.key) {
 		r.allReconciled()
 	}
 	return r.result(o.key, all)
@@ -113,10 +113,11 @@ func (r *Reconciler) result(account types.NamespacedName, all effect) (reconcile
 	return reconcile.Result{}, err
 }
 
-// unobservedOf returns the effect of namespaces that could not be observed.
+// unobservedOf returns the effect of namespaces that could not be observed, or not yet.
 func unobservedOf(o observed) effect {
 	var all effect
 	for _, t := range o.targets {
+		all.undecided = all.undecided || t.selection.Early
 		if t.err == nil {
 			continue
 		}

@@ -420,6 +420,31 @@ func (v *still) unseen() {
 	})
 }
 
+// A manager that has just started says nothing about an account before the rule can be applied, nor
+// while its token is missing for a moment then: the condition stays as it was.
+func TestNothingIsSaidBeforeTheRuleCanBeApplied(t *testing.T) {
+	s := newStepper(t)
+	v := s.still(s.Name("early"))
+	v.rule.say(v.team, v.cluster, selection.Result{Why: "has not been evaluated yet", Untrusted: true, Early: true})
+	said := func(when string) {
+		t.Helper()
+		if _, err := v.step(); err != nil {
+			t.Errorf("%s: %v", when, err)
+		}
+		if of := v.creds.problems.of(v.cluster); len(of) > 0 {
+			t.Errorf("%s: the condition would be of %v", when, of)
+		}
+	}
+	said("before the rule is prepared")
+	v.rule.say(v.team, v.cluster, selection.Result{Answer: selection.Yes})
+	secret := v.StoreToken(v.account, v.token, ocmtest.CA())
+	v.MustDelete(secret)
+	said("while the token is missing")
+	v.StoreToken(v.account, v.token, ocmtest.CA())
+	v.time.Set(time.Minute)
+	v.converge(v.there)
+}
+
 // A copy that the API server calls invalid or too large is reported at once, and retried like one
 // that cannot be written for another reason.
 func TestARefusedCopyIsReportedAndRetried(t *testing.T) {
