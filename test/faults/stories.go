@@ -114,14 +114,13 @@ var stories = []story{
 			w.account("c1", teamA, teamB, stranger)
 		},
 		act: func(w *world) {
-			for range 2 {
-				w.rotateNamed("c1")
-				w.copied(teamA)
-				w.copied(teamB)
-			}
+			w.rotateNamed("c1")
+			w.copied(teamA, teamB)
+			w.rotateNamed("c1")
+			w.copiedFirst(teamA, teamB)
+			// At once, because the manager looks again only for a moment.
 			w.rotateUnnoticed("c1")
-			w.copied(teamA)
-			w.copied(teamB)
+			w.copied(teamA, teamB)
 		},
 	},
 	{
@@ -224,6 +223,7 @@ var stories = []story{
 		act: func(w *world) {
 			w.MustDelete(ocmtest.Addon("c1"))
 			w.gone(teamB, "c1")
+			w.withdrawn(teamB)
 			w.Enable("c1")
 			w.shows(teamB, "c1", "1")
 			w.copied(teamB)

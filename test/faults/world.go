@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -327,16 +328,43 @@ func (w *world) gone(namespace, cluster string) {
 	})
 }
 
-// copied waits until the copy of the first cluster's token is the newest.
-func (w *world) copied(namespace string) {
+// copied waits until the copies of the first cluster's token in the namespaces are the newest.
+func (w *world) copied(namespaces ...string) {
 	w.T.Helper()
-	const cluster = "c1"
-	account := cluster + "/" + reader
-	newest := fmt.Sprintf("%s#%s", account, w.wrote[account][len(w.wrote[account])-1])
-	w.step(fmt.Sprintf("token %s is in %s", newest, namespace), func() bool {
-		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: cluster + "-" + reader}}
-		return w.Find(secret) && w.tokens[string(secret.Data["token"])] == newest
+	newest := w.newest()
+	for _, namespace := range namespaces {
+		w.step(fmt.Sprintf("token %s is in %s", newest, namespace), func() bool { return w.holds(namespace) == newest })
+	}
+}
+
+// copiedFirst waits until the copy in one of the namespaces is the newest.
+func (w *world) copiedFirst(namespaces ...string) {
+	w.T.Helper()
+	newest := w.newest()
+	w.step(fmt.Sprintf("token %s is in one of %s", newest, namespaces), func() bool {
+		return slices.ContainsFunc(namespaces, func(namespace string) bool { return w.holds(namespace) == newest })
 	})
+}
+
+// withdrawn waits until there is no copy of the first cluster's token.
+func (w *world) withdrawn(namespace string) {
+	w.T.Helper()
+	w.step("no token is in "+namespace, func() bool { return w.holds(namespace) == "" })
+}
+
+// newest is the name of the newest token of the first cluster.
+func (w *world) newest() string {
+	const account = "c1/" + reader
+	return fmt.Sprintf("%s#%s", account, w.wrote[account][len(w.wrote[account])-1])
+}
+
+// holds is the name of the token in the copy of the first cluster's, or empty if there is none.
+func (w *world) holds(namespace string) string {
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "c1-" + reader}}
+	if !w.Find(secret) {
+		return ""
+	}
+	return cmp.Or(w.tokens[string(secret.Data["token"])], "unknown")
 }
 
 // plantForeign creates what belongs to others in a team's namespace, which nobody may touch: a
