@@ -689,7 +689,10 @@ func TestSchemaRejects(t *testing.T) {
 		"a label that publishes": {
 			values: `commonLabels: {inventory.open-cluster-management.io/publish: "true"}`, want: "commonLabels: the chart sets",
 		},
-		"a registry with a scheme":  {values: "global: {imageRegistry: 'https://registry.example.com'}", want: "global/imageRegistry"},
+		"a registry with a scheme": {values: "global: {imageRegistry: 'https://registry.example.com'}", want: "global/imageRegistry"},
+		"a number as the dashboard's folder": {
+			values: "metrics: {dashboard: {annotations: {grafana_folder: 1}}}", want: "grafana_folder",
+		},
 		"a threshold of everything": {values: "metrics: {rules: {thresholds: {writesFailed: 1}}}", want: "writesFailed"},
 		"a threshold that is none":  {values: "metrics: {rules: {thresholds: {slow: 1}}}", want: "slow"},
 		"a limit in other units":    {values: "resources: {limits: {memory: 512MB}}", want: "512MB is no amount of memory that this chart can read"},

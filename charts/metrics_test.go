@@ -170,6 +170,20 @@ metrics:
 	}
 }
 
+// TestAnnotationsOfTheDashboard: Grafana's sidecar reads the folder from an annotation.
+func TestAnnotationsOfTheDashboard(t *testing.T) {
+	for values, want := range map[string]map[string]string{
+		"":                  nil,
+		", annotations: {}": nil,
+		", annotations: {grafana_folder: Fleet inventory}": {"grafana_folder": "Fleet inventory"},
+	} {
+		objects := hubtest.MustRender(t, "metrics: {dashboard: {enabled: true"+values+"}}")
+		if diff := cmp.Diff(want, found(t, objects, "ConfigMap").GetAnnotations()); diff != "" {
+			t.Errorf("values %q: annotations (-want +got):\n%s", values, diff)
+		}
+	}
+}
+
 // found returns the object of a kind that is for monitoring.
 func found(t *testing.T, objects []*unstructured.Unstructured, kind string) *unstructured.Unstructured {
 	t.Helper()
