@@ -1,6 +1,7 @@
 package credentials
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -8,7 +9,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/conditions"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/metrics"
 )
 
 func TestCredentialsSynced(t *testing.T) {
@@ -81,6 +84,11 @@ func TestEveryReasonIsOrdered(t *testing.T) {
 		if got.Reason != reason || got.Message == "" {
 			t.Errorf("%s: %+v", reason, got)
 		}
+	}
+	counted := slices.Sorted(slices.Values(metrics.Reasons()[contract.ConditionCredentialsSynced]))
+	known := slices.Sorted(slices.Values(append(slices.Clone(order), contract.ReasonCopied)))
+	if diff := cmp.Diff(counted, known); diff != "" {
+		t.Errorf("reasons (-counted +ordered):\n%s", diff)
 	}
 	if got := credentialsSynced(map[string][]problem{"a": {{"CopyFailed", "x", strings.Repeat("long ", 1000)}}},
 		true); len(got.Message) > 1024 {

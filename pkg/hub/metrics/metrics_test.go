@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -398,6 +399,23 @@ func TestEveryMetricIsDocumented(t *testing.T) {
 	for _, value := range values {
 		if !strings.Contains(string(text), "`"+value+"`") {
 			t.Errorf("docs/metrics.md does not explain the value %s", value)
+		}
+	}
+}
+
+// A reason that is missing in the list would count as Other.
+func TestEveryReasonOfAConditionCounts(t *testing.T) {
+	source, err := os.ReadFile("../../contract/conditions.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	constants := regexp.MustCompile(`(?m)^(?:const|\t)\s*Reason\w+\s*=\s*"(\w+)"`).FindAllStringSubmatch(string(source), -1)
+	if len(constants) < 30 {
+		t.Fatalf("%d reasons", len(constants))
+	}
+	for _, constant := range constants {
+		if !slices.Contains(Reasons()["Degraded"], constant[1]) {
+			t.Errorf("no condition counts the reason %s", constant[1])
 		}
 	}
 }
