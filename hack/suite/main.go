@@ -16,6 +16,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -54,7 +55,8 @@ const guides = "^(TestGuide|TestMigrationAndBack$|TestUpgradeAndRollback$|TestAS
 
 // jobs run in parallel, and the suites of a job one after the other.
 func jobs(mode string) ([][]suite, error) {
-	unit := []suite{{module: ".", packages: []string{"./..."}}}
+	// Tests against an API server mostly wait, and those of the hub take longest, so they begin first.
+	unit := []suite{{module: ".", packages: []string{"./pkg/hub/...", "./..."}, sideBySide: 2 * runtime.NumCPU()}}
 	fleet := []suite{
 		{module: "test/fleet", packages: []string{"./..."}},
 		{module: "test/e2e", packages: []string{"./..."}, without: []string{"/journeys"}},
