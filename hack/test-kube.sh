@@ -12,7 +12,7 @@ case "$fleets" in
 v"$minor".*) ;; # the fleets' own
 *)
 	FLEET_KUBE_BINARY=$(go -C test/fleet run ./cmd/fleet kube "$minor")
-	export FLEET_KUBE_BINARY
+	export FLEET_KUBE_BINARY OTHER_KUBE=$minor # the pages show the fleets' own version
 	;;
 esac
 hack/test.sh unit
