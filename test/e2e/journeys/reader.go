@@ -162,7 +162,7 @@ func (q QuickStart) take(t *testing.T, reader Reader, exchange guide.Exchange) {
 			return err
 		}
 		shown := exchange.Output
-		if os.Getenv("OTHER_KUBE") != "" {
+		if os.Getenv("OTHER_KUBE") != "" { //nolint:forbidigo // who runs the stories says so
 			shown, printed = kubeVersion.ReplaceAllString(shown, "VERSION"), kubeVersion.ReplaceAllString(printed, "VERSION")
 		}
 		return guide.Shows(shown, printed)
