@@ -14,8 +14,8 @@ import (
 // interrupted.
 const StaleAfter = 5 * time.Second
 
-// Expectations remembers a controller's last write of each object until its cache
-// has seen it, and from which version a write was refused as a conflict, so that the controller
+// Expectations remembers, until a controller's cache shows them, the controller's last write of
+// each object and the write of another client with which it conflicted, so that the controller
 // does not decide, and write again, from a stale cache. Each instance serves objects of one
 // kind. It is safe for concurrent use.
 type Expectations struct {
@@ -27,7 +27,7 @@ type expectation struct {
 	resourceVersion string    // of the object after our write; empty after a deletion
 	written         types.UID // of the object we wrote
 	gone            types.UID // of the object we deleted last
-	outdated        string    // the resource version of which the API server has a newer one
+	outdated        string    // a resource version that another client's write has replaced
 	until           time.Time
 }
 
@@ -106,9 +106,9 @@ func (e *Expectations) Forget(key types.NamespacedName) {
 	delete(e.pending, key)
 }
 
-// Wait returns how much longer to wait for the cache to catch up with our last
-// write of key, or the conflicting one, or zero if it has caught up or the wait is over. cached is what
-// the cache has now, nil if it has no object of that key.
+// Wait returns how much longer to wait for the cache to show our last write of key, and the
+// write with which ours conflicted. It is zero if the cache shows them or the wait is over.
+// cached is what the cache has now, nil if it has no object of that key.
 func (e *Expectations) Wait(key types.NamespacedName, cached client.Object, now time.Time) time.Duration {
 	e.mu.Lock()
 	defer e.mu.Unlock()

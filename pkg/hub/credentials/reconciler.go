@@ -113,11 +113,12 @@ func (r *Reconciler) result(account types.NamespacedName, all effect) (reconcile
 	return reconcile.Result{}, err
 }
 
-// unobservedOf returns the effect of namespaces that could not be observed, or not yet.
+// unobservedOf returns the effect of namespaces that could not be observed, or for which the rule
+// is not ready.
 func unobservedOf(o observed) effect {
 	var all effect
 	for _, t := range o.targets {
-		all.undecided = all.undecided || t.selection.Early
+		all.undecided = all.undecided || t.selection.NotReady
 		if t.err == nil {
 			continue
 		}

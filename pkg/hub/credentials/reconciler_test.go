@@ -425,7 +425,7 @@ func (v *still) unseen() {
 func TestNothingIsSaidBeforeTheRuleCanBeApplied(t *testing.T) {
 	s := newStepper(t)
 	v := s.still(s.Name("early"))
-	v.rule.say(v.team, v.cluster, selection.Result{Why: "has not been evaluated yet", Untrusted: true, Early: true})
+	v.rule.say(v.team, v.cluster, selection.Result{Why: "has not been evaluated yet", Untrusted: true, NotReady: true})
 	said := func(when string) {
 		t.Helper()
 		if _, err := v.step(); err != nil {

@@ -36,9 +36,9 @@ type Result struct {
 	// one may be given anything, not even a rotated token.
 	Untrusted bool
 
-	// Early is true if the answer is Unknown because the rule is not prepared yet. Its subscribers
-	// are told when it is.
-	Early bool
+	// NotReady is true if the answer is Unknown because the rule is not prepared yet. Its
+	// subscribers are told when it is.
+	NotReady bool
 
 	// Rests names the CRDs whose missing objects may be the reason for the No or Yes.
 	// Before anything is done because of it, Rule.Settle makes sure that these were not

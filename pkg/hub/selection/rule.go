@@ -22,7 +22,7 @@ import (
 )
 
 // notReady is the result until the rule is prepared, which subscribers are told.
-var notReady = Result{Why: "has not been evaluated yet", Untrusted: true, Early: true}
+var notReady = Result{Why: "has not been evaluated yet", Untrusted: true, NotReady: true}
 
 // Cache is the part of the manager's cache that the rule needs. It must hold what
 // CacheOptions specifies.

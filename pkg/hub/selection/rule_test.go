@@ -115,7 +115,7 @@ func TestSelected(t *testing.T) {
 		s := newScene(t)
 		s.Rule = newRule(s.cache, s.cache, s.time)
 		// Nobody need ask again: subscribers are told.
-		s.selected(Result{Why: "has not been evaluated yet", Untrusted: true, Early: true})
+		s.selected(Result{Why: "has not been evaluated yet", Untrusted: true, NotReady: true})
 		told := 0
 		s.SubscribeDefinitions(func(context.Context) { told++ })
 		if err := s.Prepare(t.Context()); err != nil || told != 1 {
