@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	authv1beta1 "open-cluster-management.io/managed-serviceaccount/apis/authentication/v1beta1"
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
@@ -254,4 +255,18 @@ func (r *observer) profile(
 		return nil, nil
 	}
 	return profile, err
+}
+
+// exists reports whether the hub itself has the profile that will own a first copy. If the cache
+// still showed one that was deleted and recreated, Kubernetes would collect the copy as garbage.
+// There is a right to list profiles, and none to get them.
+func (r *observer) exists(ctx context.Context, namespace string, owner target.Owner) (bool, error) {
+	list := kube.PartialList(selection.ProfileKind)
+	err := r.live.List(ctx, list, client.InNamespace(namespace), client.MatchingFields{metav1.ObjectNameField: owner.Name})
+	if err != nil {
+		return false, fmt.Errorf("reading ClusterProfile %s: %w", owner.Name, err)
+	}
+	return slices.ContainsFunc(list.Items, func(profile metav1.PartialObjectMetadata) bool {
+		return profile.UID == owner.UID && profile.DeletionTimestamp == nil
+	}), nil
 }

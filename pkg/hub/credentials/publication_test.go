@@ -1,6 +1,7 @@
 package credentials
 
 import (
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -263,4 +264,30 @@ func TestUnentitledAccountCollidesWithNone(t *testing.T) {
 	w.mentions(long, "TargetNotEntitled", team)
 	first := w.account(short, "x-reader", team)
 	w.holds(team, short, "x-reader", w.Rotate(first))
+}
+
+// TestTheOwnerOfAFirstCopyExists replaces a profile at the last moment before its first copy: the
+// copy must not get an owner that is gone, or Kubernetes would collect it as garbage.
+func TestTheOwnerOfAFirstCopyExists(t *testing.T) {
+	w := newWorld(t)
+	cluster, team := w.cluster(w.Name("c")), w.team()
+	before := w.publish(team, cluster)
+	now := ocmtest.OurProfile(team, cluster)
+	w.wire.Fail(func(call apitest.Call) apitest.Fault {
+		if call.Method == http.MethodPost && call.Resource == "rolebindings" && call.Mentions(team) && now.UID == "" {
+			w.MustDelete(before)
+			w.MustCreate(now)
+		}
+		return apitest.Fault{}
+	})
+	w.start()
+	account := w.Account(cluster, "reader", team)
+	secret := w.holds(team, cluster, "reader", w.Rotate(account))
+	if len(secret.OwnerReferences) != 1 || secret.OwnerReferences[0].UID != now.UID {
+		t.Errorf("the copy belongs to %+v, and the profile is %s", secret.OwnerReferences, now.UID)
+	}
+	w.synced(cluster)
+	if diff := cmp.Diff([]string{"POST secrets"}, w.wire.Sent("secrets")); diff != "" {
+		t.Errorf("writes of copies (-want +got):\n%s", diff)
+	}
 }

@@ -347,6 +347,14 @@ func (r *Reconciler) put(
 	case !granted.ok():
 		return granted
 	}
+	if !d.copy.Present {
+		switch exists, err := r.observer.exists(ctx, d.namespace, d.owner); {
+		case err != nil:
+			return r.failure(at, d.namespace, err, err.Error())
+		case !exists:
+			return effect{undecided: true, again: lagRecheck}
+		}
+	}
 	err := r.copies.Put(ctx, target.Want{
 		Account: account, Namespace: d.namespace, Token: token, Owner: d.owner, Create: d.action == publish,
 		Belongs: func(other []byte) bool { return source.IssuedToTheSame(token.Token, other) },
