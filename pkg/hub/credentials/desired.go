@@ -438,19 +438,26 @@ func timeUntil(at, now time.Time) time.Duration { return max(at.Sub(now), time.M
 
 // keptGrants returns the rights that an account may need in a moment: while the cluster's
 // selection is unknown, as for a while after a start, a copy that has not been observed yet
-// may have to be kept up to date, and one that is missing may have to be created again.
-func keptGrants(o observed, p plan) []grants.Grant {
+// may have to be kept up to date, and one that is missing may have to be created again. For the
+// same reason, the right to the token stays until the last copy is gone: a manager that is
+// restarted before would need it again. isPresent reports where copies are.
+func keptGrants(o observed, p plan, isPresent func(namespace string) bool) []grants.Grant {
 	var kept []grants.Grant
+	mayCopy := false
 	for _, d := range p.decisions {
 		if d.action == maintain && p.token != refused {
-			kept = append(kept, grants.Target(d.namespace))
+			kept, mayCopy = append(kept, grants.Target(d.namespace)), true
 		}
+		mayCopy = mayCopy || isPresent(d.namespace)
 	}
-	if p.token == unused && len(kept) > 0 {
+	if !needsToken(p) && mayCopy {
 		kept = append(kept, grants.Source(o.key.Namespace))
 	}
 	return kept
 }
+
+// needsToken reports whether the right to the token is needed.
+func needsToken(p plan) bool { return p.token == unchanged || p.token == postponed || p.token == toRead }
 
 // neededGrants returns the rights that an account needs: to its token if it is copied
 // anywhere, and wherever there is a copy or must be one. withdrawn are the namespaces where
@@ -463,7 +470,7 @@ func neededGrants(o observed, p plan, withdrawn []string, isPresent func(namespa
 			needed = append(needed, grants.Target(d.namespace))
 		}
 	}
-	if p.token == unchanged || p.token == postponed || p.token == toRead {
+	if needsToken(p) {
 		needed = append(needed, grants.Source(o.key.Namespace))
 	}
 	return needed

@@ -400,20 +400,27 @@ func TestKeptGrants(t *testing.T) {
 	o := observed{key: types.NamespacedName{Namespace: "c1", Name: "reader"}}
 	target := grants.Target("team")
 	decided := func(what action) []decision { return []decision{{namespace: "team", action: what}} }
+	source := grants.Source("c1")
 	for name, test := range map[string]struct {
-		plan plan
-		want []grants.Grant
+		plan    plan
+		present bool // a copy in the namespace
+		want    []grants.Grant
 	}{
 		"the selection is not known, and no copy is": {
-			plan{decisions: decided(maintain)}, []grants.Grant{target, grants.Source("c1")},
+			plan{decisions: decided(maintain)}, false, []grants.Grant{target, source},
 		},
-		"the token is needed anyway": {plan{decisions: decided(maintain), token: toRead}, []grants.Grant{target}},
-		"the token is refused":       {plan{decisions: decided(maintain), token: refused}, nil},
-		"nothing is wanted":          {plan{decisions: decided(withdraw)}, nil},
-		"nothing is named":           {plan{}, nil},
+		"the token is needed anyway":        {plan{decisions: decided(maintain), token: toRead}, true, []grants.Grant{target}},
+		"the token is refused":              {plan{decisions: decided(maintain), token: refused}, false, nil},
+		"nothing is wanted":                 {plan{decisions: decided(withdraw)}, false, nil},
+		"a copy has not been withdrawn yet": {plan{decisions: decided(withdraw)}, true, []grants.Grant{source}},
+		"a copy holds a refused token": {
+			plan{decisions: decided(maintain), token: refused}, true, []grants.Grant{source},
+		},
+		"nothing is named": {plan{}, false, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, keptGrants(o, test.plan), cmp.AllowUnexported(grants.Grant{})); diff != "" {
+			kept := keptGrants(o, test.plan, func(string) bool { return test.present })
+			if diff := cmp.Diff(test.want, kept, cmp.AllowUnexported(grants.Grant{})); diff != "" {
 				t.Errorf("grants (-want +got):\n%s", diff)
 			}
 		})

@@ -102,6 +102,7 @@ type rule struct {
 	mu      sync.Mutex
 	answers map[types.NamespacedName]selection.Result
 	broken  string // the namespace for which there is no answer
+	lagging bool   // the hub denies everything, and the caches do not show that yet
 	changed func(types.NamespacedName)
 	touched func(types.NamespacedName)
 	listed  client.Reader
@@ -120,7 +121,20 @@ func (r *rule) Selected(_ context.Context, pair types.NamespacedName, _ bool) (s
 }
 
 func (r *rule) Granted(ctx context.Context, pair types.NamespacedName) (selection.Result, error) {
+	r.mu.Lock()
+	lagging := r.lagging
+	r.mu.Unlock()
+	if lagging {
+		return selection.Result{Why: "is not bound there any more"}, nil
+	}
 	return r.Selected(ctx, pair, false)
+}
+
+// lag sets whether the hub denies what the caches allow.
+func (r *rule) lag(lagging bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.lagging = lagging
 }
 
 func (r *rule) Namespaces(ctx context.Context, cluster string) ([]string, error) {

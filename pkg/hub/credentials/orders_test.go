@@ -311,7 +311,7 @@ func (c *copying) claim(p *progress, withdrawn []string) {
 	present := func(namespace string) bool {
 		return c.observer.ledger.Known(theAccount, namespace, c.world.Now()).Present
 	}
-	c.grants.Claim(theAccount, neededGrants(p.observed, p.plan, withdrawn, present), keptGrants(p.observed, p.plan))
+	c.grants.Claim(theAccount, neededGrants(p.observed, p.plan, withdrawn, present), keptGrants(p.observed, p.plan, present))
 }
 
 // reconcile is the beginning of Reconciler.Reconcile, up to the withdrawals.
@@ -436,7 +436,9 @@ func errJoin(first, second error) error {
 }
 
 // isTold reports whether an error is one that is tried again.
-func isTold(err error) bool { return target.IsConflict(err) || apierrors.IsNotFound(err) }
+func isTold(err error) bool {
+	return target.IsConflict(err) || apierrors.IsNotFound(err) || errors.Is(err, target.ErrRevoked)
+}
 
 func (c *copying) put(p *progress, namespace string) error {
 	p.write = slices.DeleteFunc(slices.Clone(p.write), func(other string) bool { return other == namespace })
@@ -447,18 +449,23 @@ func (c *copying) put(p *progress, namespace string) error {
 			d = each
 		}
 	}
-	if !d.copy.Present {
-		pair := types.NamespacedName{Namespace: namespace, Name: theAccount.Namespace}
-		if selected, err := c.world.Rule.Granted(context.Background(), pair); err != nil || selected.Answer != selection.Yes {
-			return errJoin(err, c.proceed(p))
-		}
+	pair := types.NamespacedName{Namespace: namespace, Name: theAccount.Namespace}
+	var failed error
+	granted := func() bool {
+		var selected selection.Result
+		selected, failed = c.world.Rule.Granted(context.Background(), pair)
+		return failed == nil && selected.Answer == selection.Yes
+	}
+	if !d.copy.Present && !granted() {
+		return errJoin(failed, c.proceed(p))
 	}
 	before := c.secret(namespace)
 	err := c.copies.Put(context.Background(), target.Want{
 		Account: theAccount, Namespace: namespace, Token: *p.content, Owner: d.owner, Create: d.action == publish,
+		MayCreate: func() bool { return !d.copy.Present || granted() },
 	})
 	foreign := &target.ForeignError{}
-	if err != nil && !isTold(err) && !asForeign(err, &foreign) {
+	if err := errJoin(failed, err); err != nil && !isTold(err) && !asForeign(err, &foreign) {
 		return err
 	}
 	after, g := c.secret(namespace), p.grounds[namespace]

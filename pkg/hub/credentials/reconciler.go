@@ -209,13 +209,14 @@ func (r *Reconciler) claim(o observed, p plan, withdrawn []string) {
 	if o.restoring && !o.known {
 		return
 	}
-	needed := neededGrants(o, p, withdrawn, func(namespace string) bool { return r.isPresent(o.key, namespace) })
+	isPresent := func(namespace string) bool { return r.isPresent(o.key, namespace) }
+	needed := neededGrants(o, p, withdrawn, isPresent)
 	for _, namespace := range r.operations.namespacesOf(o.key) {
 		if grant := grants.Target(namespace); !slices.Contains(needed, grant) {
 			needed = append(needed, grant) // an operation in flight may create a copy
 		}
 	}
-	for _, grant := range r.grants.Claim(o.key, needed, keptGrants(o, p)) {
+	for _, grant := range r.grants.Claim(o.key, needed, keptGrants(o, p, isPresent)) {
 		r.released(grant)
 	}
 }
@@ -330,12 +331,8 @@ func (r *Reconciler) put(
 ) effect {
 	at := grants.Target(d.namespace)
 	if !d.copy.Present {
-		pair := types.NamespacedName{Namespace: d.namespace, Name: account.Namespace}
-		switch selected, err := r.observer.rule.Granted(ctx, pair); {
-		case err != nil:
-			return r.failure(at, d.namespace, err, err.Error())
-		case selected.Answer != selection.Yes:
-			return effect{undecided: true, again: cmp.Or(selected.Again, lagRecheck)}
+		if selected := r.selectedLive(ctx, account, d); !selected.ok() {
+			return selected
 		}
 	}
 	switch granted := r.ensure(ctx, at, d.namespace); {
@@ -347,16 +344,19 @@ func (r *Reconciler) put(
 	case !granted.ok():
 		return granted
 	}
-	if !d.copy.Present {
-		switch exists, err := r.observer.exists(ctx, d.namespace, d.owner); {
-		case err != nil:
-			return r.failure(at, d.namespace, err, err.Error())
-		case !exists:
-			return effect{undecided: true, again: lagRecheck}
+	var refused effect
+	mayCreate := func() bool {
+		// The copy that was known to be there may be gone because another manager withdrew it.
+		if d.copy.Present {
+			refused = r.selectedLive(ctx, account, d)
 		}
+		if refused.ok() {
+			refused = r.ownedLive(ctx, d)
+		}
+		return refused.ok()
 	}
 	err := r.copies.Put(ctx, target.Want{
-		Account: account, Namespace: d.namespace, Token: token, Owner: d.owner, Create: d.action == publish,
+		Account: account, Namespace: d.namespace, Token: token, Owner: d.owner, Create: d.action == publish, MayCreate: mayCreate,
 		Belongs: func(other []byte) bool { return source.IssuedToTheSame(token.Token, other) },
 		Revoked: revoked,
 	})
@@ -364,12 +364,39 @@ func (r *Reconciler) put(
 	switch {
 	case errors.As(err, &fight):
 		return contested(ctx, "Secret", target.Key(account, d.namespace), d.namespace, fight)
+	case errors.Is(err, target.ErrRevoked) && !refused.ok():
+		return refused
 	case errors.Is(err, target.ErrRevoked):
 		return effect{undecided: true} // the account is or will be reconciled again
 	case errors.As(err, &foreign):
 		return effect{problems: []problem{{contract.ReasonForeignSecret, d.namespace, foreign.Error()}}, again: foreignEvery}
 	case err != nil:
 		return r.failure(at, d.namespace, err, token.Censor(err.Error()))
+	default:
+		return effect{}
+	}
+}
+
+// selectedLive returns no effect if the hub itself, past the caches, allows a first copy.
+func (r *Reconciler) selectedLive(ctx context.Context, account types.NamespacedName, d decision) effect {
+	pair := types.NamespacedName{Namespace: d.namespace, Name: account.Namespace}
+	switch selected, err := r.observer.rule.Granted(ctx, pair); {
+	case err != nil:
+		return r.failure(grants.Target(d.namespace), d.namespace, err, err.Error())
+	case selected.Answer != selection.Yes:
+		return effect{undecided: true, again: cmp.Or(selected.Again, lagRecheck)}
+	default:
+		return effect{}
+	}
+}
+
+// ownedLive returns no effect if the hub itself has the profile that will own a first copy.
+func (r *Reconciler) ownedLive(ctx context.Context, d decision) effect {
+	switch exists, err := r.observer.exists(ctx, d.namespace, d.owner); {
+	case err != nil:
+		return r.failure(grants.Target(d.namespace), d.namespace, err, err.Error())
+	case !exists:
+		return effect{undecided: true, again: lagRecheck}
 	default:
 		return effect{}
 	}

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -265,4 +266,28 @@ func TestADraining(t *testing.T) {
 	if lists == 0 {
 		t.Error("it lists no RoleBindings")
 	}
+}
+
+// TestAWithdrawnCopyIsNotRestored has another manager withdraw a copy that this one believes to be
+// there and is about to update: a paused leader, for instance, which does not know yet that it is
+// no longer the leader, and whose caches still show the old binding.
+func TestAWithdrawnCopyIsNotRestored(t *testing.T) {
+	s := newScene(t)
+	s.stop()
+	copied := s.copied()
+	s.token = s.Rotate(s.account)
+	s.rule.lag(true)
+	var once sync.Once
+	s.wire.Reset()
+	s.wire.Fail(func(call apitest.Call) apitest.Fault {
+		if call.Method == http.MethodGet && strings.HasSuffix(call.Path, "/"+s.team+"/secrets/"+copied.Name) {
+			once.Do(func() { s.MustDelete(copied) })
+		}
+		return apitest.Fault{}
+	})
+	s.start()
+	s.lacks(s.team, s.cluster, "reader")
+	s.Stays(quietly, "the copy stays away", func() string { return strings.Join(s.wire.Sent("secrets"), ", ") })
+	s.rule.lag(false)
+	s.settled()
 }

@@ -100,6 +100,9 @@ func (c *Copies) Put(ctx context.Context, w Want) error {
 		return err
 	}
 	if have == nil {
+		if w.Create && w.MayCreate != nil && !w.MayCreate() {
+			return ErrRevoked
+		}
 		return c.create(ctx, w)
 	}
 	switch nextStep(have, c.isCopy(have, w.Account), w) {

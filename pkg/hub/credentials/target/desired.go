@@ -44,6 +44,9 @@ type Want struct {
 	// Create allows creating a missing copy, and taking over one of upstream's syncer.
 	Create bool
 
+	// MayCreate is asked right before a missing copy is created; nil allows it.
+	MayCreate func() bool
+
 	// Belongs reports whether a token was issued to the account's own ServiceAccount, so
 	// that upstream's copy of it may be taken over. Nil means that none was.
 	Belongs func(token []byte) bool
