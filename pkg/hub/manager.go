@@ -45,7 +45,7 @@ const (
 	// A leader that was killed is replaced after leaseDuration, counted from when another
 	// manager last saw a renewal: since each checks every one to 2.2 times retryPeriod,
 	// that is 15 seconds at most. A leader that cannot renew its lease for renewDeadline
-	// exits before another may take over.
+	// exits before another may take over, and writes nothing from then on (fenceWrites).
 	leaseDuration = 10 * time.Second
 	renewDeadline = 8 * time.Second
 	retryPeriod   = time.Second
@@ -64,6 +64,9 @@ func run(ctx context.Context, cfg *rest.Config, opts *Options) error {
 	}
 	defer controllermetrics.Registry.Unregister(counts)
 	cfg = counts.CountWrites(boundWrites(watch.RelistAfterOutage(cfg, relistWithin), writeTimeout))
+	if opts.LeaderElect {
+		cfg = fenceWrites(cfg, renewDeadline, clock.RealClock{})
+	}
 	cfg.UserAgent = userAgent
 	health, err := newHealth(opts.HealthProbeBindAddress)
 	if err != nil {
