@@ -257,16 +257,16 @@ func (r *observer) profile(
 	return profile, err
 }
 
-// exists reports whether the hub itself has the profile that will own a first copy. If the cache
-// still showed one that was deleted and recreated, Kubernetes would collect the copy as garbage.
-// There is a right to list profiles, and none to get them.
-func (r *observer) exists(ctx context.Context, namespace string, owner target.Owner) (bool, error) {
+// liveProfile returns the UID of the profile of a pair on the hub itself, past the caches; "" if there
+// is none, or if it is being deleted. There is a right to list profiles, and none to get them.
+func (r *observer) liveProfile(ctx context.Context, pair types.NamespacedName) (types.UID, error) {
 	list := kube.PartialList(selection.ProfileKind)
-	err := r.live.List(ctx, list, client.InNamespace(namespace), client.MatchingFields{metav1.ObjectNameField: owner.Name})
+	err := r.live.List(ctx, list, client.InNamespace(pair.Namespace), client.MatchingFields{metav1.ObjectNameField: pair.Name})
 	if err != nil {
-		return false, fmt.Errorf("reading ClusterProfile %s: %w", owner.Name, err)
+		return "", fmt.Errorf("reading ClusterProfile %s: %w", pair.Name, err)
 	}
-	return slices.ContainsFunc(list.Items, func(profile metav1.PartialObjectMetadata) bool {
-		return profile.UID == owner.UID && profile.DeletionTimestamp == nil
-	}), nil
+	if len(list.Items) == 0 || list.Items[0].DeletionTimestamp != nil {
+		return "", nil
+	}
+	return list.Items[0].UID, nil
 }

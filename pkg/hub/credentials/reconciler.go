@@ -185,6 +185,9 @@ type effect struct {
 
 func (e effect) ok() bool { return !e.failed() && !e.undecided && !e.lost }
 
+// refused reports whether something failed that stays so until somebody acts.
+func (e effect) refused() bool { return e.failing && !e.undecided }
+
 // failed reports whether an attempt must not be repeated at once.
 func (e effect) failed() bool { return e.failing || e.contested }
 
@@ -258,6 +261,11 @@ func (r *Reconciler) withdrawFrom(
 		return contested(ctx, "Secret", target.Key(account, namespace), namespace, fight)
 	case err != nil && granted.ok():
 		return r.failure(grants.Target(namespace), namespace, err, err.Error())
+	case err != nil && granted.refused() && r.isCollected(ctx, account, namespace):
+		log.FromContext(ctx).Info("Kubernetes deletes a copy that cannot be reached with its profile",
+			"secret", target.Key(account, namespace))
+		r.copies.Collected(account, namespace)
+		r.vacated(account)
 	case err != nil:
 		return granted
 	case withdrawn:
@@ -265,6 +273,14 @@ func (r *Reconciler) withdrawFrom(
 		r.vacated(account)
 	}
 	return effect{}
+}
+
+// isCollected reports whether Kubernetes' garbage collector deletes an account's copies in a namespace,
+// because the profile that owns them is gone. Where nothing is bound any more, an admission policy
+// refuses a RoleBinding that has been deleted, so the manager could never withdraw the copy itself.
+func (r *Reconciler) isCollected(ctx context.Context, account types.NamespacedName, namespace string) bool {
+	uid, err := r.observer.liveProfile(ctx, types.NamespacedName{Namespace: namespace, Name: account.Namespace})
+	return err == nil && uid == ""
 }
 
 // readToken returns what is known about the account's token, and reads it if the plan says
@@ -351,7 +367,7 @@ func (r *Reconciler) put(
 			refused = r.selectedLive(ctx, account, d)
 		}
 		if refused.ok() {
-			refused = r.ownedLive(ctx, d)
+			refused = r.ownedLive(ctx, account, d)
 		}
 		return refused.ok()
 	}
@@ -390,12 +406,13 @@ func (r *Reconciler) selectedLive(ctx context.Context, account types.NamespacedN
 	}
 }
 
-// ownedLive returns no effect if the hub itself has the profile that will own a first copy.
-func (r *Reconciler) ownedLive(ctx context.Context, d decision) effect {
-	switch exists, err := r.observer.exists(ctx, d.namespace, d.owner); {
+// ownedLive returns no effect if the hub itself has the profile that will own a first copy. If the
+// cache still shows one that was deleted and recreated, Kubernetes would collect the copy as garbage.
+func (r *Reconciler) ownedLive(ctx context.Context, account types.NamespacedName, d decision) effect {
+	switch uid, err := r.observer.liveProfile(ctx, types.NamespacedName{Namespace: d.namespace, Name: account.Namespace}); {
 	case err != nil:
 		return r.failure(grants.Target(d.namespace), d.namespace, err, err.Error())
-	case !exists:
+	case uid != d.owner.UID:
 		return effect{undecided: true, again: lagRecheck}
 	default:
 		return effect{}

@@ -239,3 +239,24 @@ func TestAMissingClusterRoleIsReported(t *testing.T) {
 	w.holds(team, c, "reader", w.Rotate(account))
 	w.synced(c)
 }
+
+// TestACopyThatCannotBeReachedIsForgotten takes the manager's right in a namespace away, which the
+// admission policy refuses to restore because no set is bound there any more. Once the profile is
+// gone, Kubernetes deletes the copy, and there is nothing left to report.
+func TestACopyThatCannotBeReachedIsForgotten(t *testing.T) {
+	s := newScene(t)
+	s.settled()
+	s.wire.Fail(func(call apitest.Call) apitest.Fault {
+		if call.Method == http.MethodPost && call.Resource == "rolebindings" && call.Mentions(s.team) {
+			return apitest.Fault{Status: http.StatusForbidden, Reason: "Forbidden"}
+		}
+		return apitest.Fault{}
+	})
+	s.MustDelete(&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: s.team, Name: targetRole}})
+	s.rule.say(s.team, s.cluster, selection.Result{Answer: selection.No, Why: "is not bound there"})
+	s.mentions(s.cluster, "TargetNotEntitled", "could not be copied or withdrawn in "+s.team)
+	s.MustDelete(s.profile)
+	s.says(s.cluster, "False", "TargetNotEntitled",
+		"Account reader is not copied in "+s.team+": the cluster is not bound there.")
+	s.bound(s.cluster, sourceRole, false)
+}

@@ -171,6 +171,11 @@ func (c *Copies) Withdraw(
 	return true, c.delete(ctx, have, removal{what: kube.Remove, exactly: yield})
 }
 
+// Collected records that Kubernetes' garbage collector deletes an account's copy in a namespace.
+func (c *Copies) Collected(account types.NamespacedName, namespace string) {
+	c.ledger.gone(account, Key(account, namespace), c.clock.Now())
+}
+
 // read returns the Secret with the name of an account's copy, or nil.
 func (c *Copies) read(ctx context.Context, account, key types.NamespacedName) (*corev1.Secret, error) {
 	have := &corev1.Secret{}
