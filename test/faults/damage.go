@@ -10,8 +10,12 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 )
 
-// targetRights is the RoleBinding for the copies in a team's namespace.
-const targetRights = "open-cluster-management:cluster-inventory:token-target"
+// targetRights is the RoleBinding for the copies in a team's namespace, and sourceRights that for the
+// tokens in a cluster's.
+const (
+	targetRights = "open-cluster-management:cluster-inventory:token-target"
+	sourceRights = "open-cluster-management:cluster-inventory:token-source"
+)
 
 // losesProfile deletes a profile.
 func (w *world) losesProfile(namespace, cluster string) {
@@ -64,12 +68,13 @@ func (w *world) damages(
 // losesRights deletes the RoleBinding for the copies in a namespace.
 func (w *world) losesRights(namespace string) {
 	w.T.Helper()
-	w.MustDelete(rights(namespace))
-	w.step("RoleBinding in "+namespace+" is there", func() bool { return w.Find(rights(namespace)) })
+	w.MustDelete(rights(namespace, targetRights))
+	w.step("RoleBinding in "+namespace+" is there", func() bool { return w.Find(rights(namespace, targetRights)) })
 }
 
-func rights(namespace string) *rbacv1.RoleBinding {
-	return &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: targetRights}}
+// rights is the manager's RoleBinding of a name in a namespace.
+func rights(namespace, name string) *rbacv1.RoleBinding {
+	return &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 }
 
 // hold puts a finalizer of the team on a copy.

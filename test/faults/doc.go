@@ -60,7 +60,8 @@
 //
 //   - the state after is that of the reference, in a bounded time;
 //   - every object was created and deleted as often as in the reference;
-//   - there were at most twice as many writes;
+//   - there were at most twice as many writes, not counting those that did not reach a hub that was
+//     away;
 //   - for three seconds after the state was reached there were none, one plan in a hundred of
 //     TestRobust for a minute;
 //   - at every moment, as an independent watcher saw it past the proxy: profiles only of pairs
@@ -89,7 +90,8 @@
 //	make robust                       # all plans, an hour at a time; the next run goes on
 //	make robust TIME=8h SEED=7
 //	make robust PLAN='edit 409 patch clusterprofiles.multicluster.x-k8s.io/status team-a/c1 2'
-//	make robust PLANS=45 SEED=7       # the first 45 plans of a seed, of all stories and faults
+//	make robust PLANS=45 SEED=7       # the first 45 plans of a seed, of all stories and faults that
+//	                                  # end nothing; each runs again if it fails, and fails only twice
 //	make robust WRITER=upstream       # likewise, with upstream's own writers
 //	make robust-reverts               # shows what finds each known fix that is taken away
 //

@@ -42,6 +42,7 @@ type lane struct {
 	hub     *ocmtest.Hub
 	user    *rest.Config // the writer's
 	watcher *watcher
+	unwatch context.CancelFunc
 
 	// tb is the test that owns the lane.
 	tb testing.TB
@@ -65,12 +66,23 @@ func newLane(tb testing.TB, of writer, certificate []byte) *lane {
 	l.admin = l.hub.Client
 	of.install(l, certificate)
 	l.createNamespaces(namespaces...)
-	ctx, cancel := context.WithCancel(context.WithoutCancel(tb.Context()))
-	tb.Cleanup(cancel)
-	var err error
-	l.watcher, err = newWatcher(ctx, server.Config(tb), namespaces)
-	apitest.Must(tb, err)
+	tb.Cleanup(func() { l.unwatch() })
+	l.watch()
 	return l
+}
+
+// watch starts a watcher, in place of one that runs: after etcd was restored, its informers may show
+// an older future for minutes.
+func (l *lane) watch() {
+	l.tb.Helper()
+	if l.unwatch != nil {
+		l.unwatch()
+	}
+	var ctx context.Context
+	ctx, l.unwatch = context.WithCancel(context.WithoutCancel(l.tb.Context()))
+	var err error
+	l.watcher, err = newWatcher(ctx, l.server.Config(l.tb), namespaces)
+	apitest.Must(l.tb, err)
 }
 
 // ownedKinds are those of which a run leaves objects: the first are cluster-wide.

@@ -46,6 +46,8 @@ type outcome struct {
 	Loaded float64 `json:"loaded"`
 }
 
+func (o outcome) failed() bool { return o.Verdict == broken || o.Verdict == finding }
+
 // results are the outcomes so far, kept in a file if it has a path. They are safe for
 // concurrent use.
 type results struct {

@@ -140,6 +140,9 @@ func (l *lane) run(tb testing.TB, s story, fault proxy.Fault, ref *reference, ca
 	if slices.Contains(ofProcesses, fault.Kind) {
 		got.record.Fired = time.Now()
 	}
+	if fault.Kind == restarted || fault.Kind == restored {
+		got.lost = unanswered(got.record.Writes)
+	}
 	return got, r.report(&got, fault.Kind)
 }
 
@@ -210,6 +213,7 @@ func (r *running) restore(tb testing.TB, before target) error {
 	r.story.act(r.world)
 	r.outage(func() { r.lane.server.Restore(tb, data, nil) })
 	r.world.wrote = wrote
+	r.lane.watch()
 	return r.await(tb.Context(), before, apitest.RestartPatience)
 }
 
@@ -238,6 +242,17 @@ func (r *running) record() proxy.Record {
 		}
 	}
 	return all
+}
+
+// unanswered returns how many writes got no answer.
+func unanswered(writes []proxy.Write) int {
+	n := 0
+	for _, write := range writes {
+		if write.Code == 0 {
+			n++
+		}
+	}
+	return n
 }
 
 // target is what a run waits for.

@@ -346,10 +346,13 @@ func (w *world) copiedFirst(namespaces ...string) {
 	})
 }
 
-// withdrawn waits until there is no copy of the first cluster's token.
+// withdrawn waits until there is no copy of the first cluster's token, and no right to it or to its
+// source.
 func (w *world) withdrawn(namespace string) {
 	w.T.Helper()
-	w.step("no token is in "+namespace, func() bool { return w.holds(namespace) == "" })
+	w.step("no token is in "+namespace, func() bool {
+		return w.holds(namespace) == "" && !w.Find(rights(namespace, targetRights)) && !w.Find(rights("c1", sourceRights))
+	})
 }
 
 // newest is the name of the newest token of the first cluster.
