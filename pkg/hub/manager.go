@@ -42,13 +42,17 @@ const (
 	// shutdownTimeout bounds how long writes in flight delay the exit.
 	shutdownTimeout = 10 * time.Second
 
-	// A leader that was killed is replaced after leaseDuration, counted from when another
-	// manager last saw a renewal: since each checks every one to 2.2 times retryPeriod,
-	// that is 15 seconds at most. A leader that cannot renew its lease for renewDeadline
-	// exits before another may take over, and writes nothing from then on (fenceWrites).
+	// leaseDuration is after how long a leader that was killed is replaced, counted from when another
+	// manager last saw a renewal. Since each checks every one to 2.2 times retryPeriod, that is 15
+	// seconds at most.
 	leaseDuration = 10 * time.Second
+
+	// renewDeadline is how long a leader that cannot renew its lease goes on. It exits before another
+	// may take over, and writes nothing from then on (fenceWrites).
 	renewDeadline = 8 * time.Second
-	retryPeriod   = time.Second
+
+	// retryPeriod is how often the leader renews its lease.
+	retryPeriod = time.Second
 
 	// relistWithin is for how long the caches are listed again, one after the other, after the
 	// hub could not be reached. Each costs the hub as much as when the manager starts.

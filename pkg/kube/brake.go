@@ -11,7 +11,7 @@ const (
 	// is repaired without a pause.
 	RepairsAtOnce = 10
 
-	// RepairEvery is how often it is repaired after that.
+	// RepairEvery is how often an object that another client keeps changing is repaired after that.
 	RepairEvery = 10 * time.Second
 
 	// WritesAtOnce is how many times in a row an object with a budget is written without a

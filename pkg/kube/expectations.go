@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// StaleAfter bounds the wait for the cache. It only matters when the cache never
+// StaleAfter bounds the wait until the cache shows what this process wrote. It only matters when the cache never
 // sees the object we wrote, because another client deleted it while the watch was
 // interrupted.
 const StaleAfter = 5 * time.Second

@@ -457,7 +457,9 @@ func keptGrants(o observed, p plan, isPresent func(namespace string) bool) []gra
 }
 
 // needsToken reports whether the right to the token is needed.
-func needsToken(p plan) bool { return p.token == unchanged || p.token == postponed || p.token == toRead }
+func needsToken(p plan) bool {
+	return p.token == unchanged || p.token == postponed || p.token == toRead
+}
 
 // neededGrants returns the rights that an account needs: to its token if it is copied
 // anywhere, and wherever there is a copy or must be one. withdrawn are the namespaces where

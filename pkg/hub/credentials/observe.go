@@ -99,9 +99,9 @@ func writeOf(o observed, namespace string, owner target.Owner) request {
 	return request{namespace, goal{source.ReferenceOf(o.account), owner}}
 }
 
-// lagRecheck is how soon to look again where the hub and the cache differ: for a cluster that is
-// not bound on the hub, or for an account that the cache, which was filled by an API server that
-// lags, lacks or has without its token.
+// lagRecheck is how soon to look again where the hub and the cache differ. The hub may not bind the
+// cluster any more, or have another profile. A cache that was filled by an API server that lags may
+// lack an account or its token.
 const lagRecheck = time.Second
 
 // observeDefinition doubts, if there are copies, that an account was deleted or has lost

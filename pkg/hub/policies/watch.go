@@ -21,9 +21,12 @@ const (
 	recheckAfter = time.Minute
 
 	// Patience is how long a problem must last: the API server enforces a policy only some
-	// seconds after it was created. Meanwhile, the policies are checked again after every pause.
+	// seconds after it was created.
 	Patience = 30 * time.Second
-	pause    = 2 * time.Second
+
+	// pause is the time between two attempts while the API server does not answer, or while the
+	// policies are not enforced.
+	pause = 2 * time.Second
 )
 
 var errNoCheck = errors.New("the API server has not answered in time")
