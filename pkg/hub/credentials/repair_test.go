@@ -86,6 +86,23 @@ func TestACopyIsRepaired(t *testing.T) {
 	}
 }
 
+// TestALostLabelIsRestoredAfterARestart removes a copy's labels while no manager runs.
+func TestALostLabelIsRestoredAfterARestart(t *testing.T) {
+	s := newScene(t)
+	s.settled()
+	s.stop()
+	copied := s.copied()
+	apitest.Edit(s.world, copied, func(c *corev1.Secret) { c.Labels = map[string]string{"theirs": "x"} })
+	s.start()
+	want := target.Labels()
+	want["theirs"] = "x"
+	s.Eventually("the labels are there", func() string { return cmp.Diff(want, s.copied().Labels) })
+	if got := s.copied(); got.UID != copied.UID {
+		t.Error("the copy was replaced")
+	}
+	s.synced(s.cluster)
+}
+
 func TestOthersLabelsOnACopyStay(t *testing.T) {
 	s := newScene(t)
 	apitest.Edit(s.world, s.copied(), func(c *corev1.Secret) { c.Labels["theirs"] = "x"; c.Annotations["theirs"] = "y" })

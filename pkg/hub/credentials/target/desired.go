@@ -89,13 +89,24 @@ func Labels() map[string]string {
 // SourceOf returns the account of which a Secret claims to be a copy. ok is false unless it
 // does so in every way a copy does.
 func SourceOf(meta metav1.Object) (account types.NamespacedName, ok bool) {
-	labels, annotations := meta.GetLabels(), meta.GetAnnotations()
-	account = types.NamespacedName{
+	account = annotated(meta)
+	ok = contains(meta.GetLabels(), Labels()) && account.Namespace != "" && account.Name != "" && meta.GetName() == Name(account)
+	return account, ok
+}
+
+// annotated returns the account that the annotations of a Secret name.
+func annotated(meta metav1.Object) types.NamespacedName {
+	annotations := meta.GetAnnotations()
+	return types.NamespacedName{
 		Namespace: annotations[contract.AnnotationSourceCluster],
 		Name:      annotations[contract.AnnotationSourceAccount],
 	}
-	ok = contains(labels, Labels()) && account.Namespace != "" && account.Name != "" && meta.GetName() == Name(account)
-	return account, ok
+}
+
+// isUnlabelled reports whether a Secret is an account's copy but for its labels, which somebody may
+// have removed while no manager ran.
+func isUnlabelled(secret *corev1.Secret, account types.NamespacedName) bool {
+	return annotated(secret) == account && secret.Name == Name(account) && ownerOf(secret) != ""
 }
 
 // DesiredCopy returns a copy as it is created.
