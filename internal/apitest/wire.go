@@ -60,7 +60,8 @@ func Summarize(calls []Call) []string {
 type Fault struct {
 	// Status is the HTTP status of the response, or 0.
 	Status int
-	// Reason is the machine-readable reason in the response, such as Conflict.
+	// Reason is the machine-readable reason in the response, such as Conflict. Without one, the response
+	// is plain text, as from a gateway, or from an API server for what it does not serve.
 	Reason string
 	// Message is the text in the response.
 	Message string
@@ -286,13 +287,17 @@ func (t *tapped) RoundTrip(req *http.Request) (*http.Response, error) {
 func (f Fault) response(req *http.Request) *http.Response {
 	body := fmt.Sprintf(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":%q,"message":%q,"code":%d}`,
 		f.Reason, f.Message, f.Status)
+	form := "application/json"
+	if f.Reason == "" {
+		body, form = f.Message, "text/plain"
+	}
 	return &http.Response{
 		StatusCode:    f.Status,
 		Status:        http.StatusText(f.Status),
 		Proto:         "HTTP/1.1",
 		ProtoMajor:    1,
 		ProtoMinor:    1,
-		Header:        http.Header{"Content-Type": []string{"application/json"}},
+		Header:        http.Header{"Content-Type": []string{form}},
 		Body:          io.NopCloser(strings.NewReader(body)),
 		ContentLength: int64(len(body)),
 		Request:       req,

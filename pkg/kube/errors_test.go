@@ -53,3 +53,28 @@ func TestErrorsAreClassified(t *testing.T) {
 		})
 	}
 }
+
+func TestIgnoreGone(t *testing.T) {
+	profiles := schema.GroupResource{Group: "multicluster.x-k8s.io", Resource: "clusterprofiles"}
+	unserved := apierrors.NewGenericServerResponse(http.StatusNotFound, "DELETE", profiles, "c", "404 page not found", 0, true)
+	for name, test := range map[string]struct {
+		err  error
+		gone bool
+	}{
+		"no error":              {nil, false},
+		"no object":             {apierrors.NewNotFound(profiles, "c"), true},
+		"no object, wrapped":    {fmt.Errorf("deleting: %w", apierrors.NewNotFound(profiles, "c")), true},
+		"the kind is not there": {unserved, false},
+		"another error":         {apierrors.NewConflict(profiles, "c", nil), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			want := test.err
+			if test.gone {
+				want = nil
+			}
+			if got := IgnoreGone(test.err); !errors.Is(got, want) || IsGone(test.err) != test.gone {
+				t.Errorf("%v; gone is %t", got, IsGone(test.err))
+			}
+		})
+	}
+}

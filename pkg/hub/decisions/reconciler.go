@@ -394,7 +394,7 @@ func (r *Reconciler) remove(
 	}
 	gone := current.DeepCopy()
 	exactly := client.Preconditions{UID: &current.UID, ResourceVersion: &current.ResourceVersion}
-	if err := r.writer.Delete(ctx, gone, exactly); client.IgnoreNotFound(err) != nil {
+	if err := r.writer.Delete(ctx, gone, exactly); kube.IgnoreGone(err) != nil {
 		r.lost(current, kube.Remove, err)
 		return fmt.Errorf("deleting PlacementDecision %s: %w", current.Name, err)
 	}

@@ -447,7 +447,7 @@ func (r *Reconciler) prune(ctx context.Context, o *observed) error {
 	profile := o.Profile.DeepCopy()
 	exactly := client.Preconditions{UID: &o.Profile.UID, ResourceVersion: &o.Profile.ResourceVersion}
 	err := r.writer.Delete(ctx, profile, exactly)
-	if client.IgnoreNotFound(err) != nil {
+	if kube.IgnoreGone(err) != nil {
 		r.lost(o, kube.Remove, err)
 		return fmt.Errorf("deleting ClusterProfile: %w", err)
 	}

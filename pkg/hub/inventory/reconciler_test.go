@@ -1008,6 +1008,19 @@ func TestARefusedProfileIsRetried(t *testing.T) {
 	}
 }
 
+// TestAProfileIsGoneOnlyIfTheHubSaysSo has the hub not serve ClusterProfiles for a moment: its answer
+// to a deletion then says nothing about the profile.
+func TestAProfileIsGoneOnlyIfTheHubSaysSo(t *testing.T) {
+	s := newStepper(t, mapHub)
+	s.mustStep(post, patchStatus)
+	withdraw(s)
+	s.wire.FailNthWrite(1, apitest.Fault{Status: http.StatusNotFound, Message: "404 page not found"})
+	if _, err := s.step(); err == nil {
+		t.Error("the deletion is not tried again")
+	}
+	s.mustStep(del)
+}
+
 // A transient error is not a refusal.
 func TestAServerThatFailsIsNotReported(t *testing.T) {
 	for reason, status := range map[string]int{"InternalError": 500, "Unauthorized": 401, "NotFound": 404, "": 502} {

@@ -441,7 +441,7 @@ func (u *uninstaller) remove(ctx context.Context, object *metav1.PartialObjectMe
 	if apierrors.IsConflict(err) {
 		return nil // another object of that name; the next step sees it
 	}
-	return client.IgnoreNotFound(err)
+	return kube.IgnoreGone(err)
 }
 
 // unmark removes the mark from a profile. The addon leaves unmarked profiles alone
@@ -453,7 +453,7 @@ func (u *uninstaller) unmark(ctx context.Context, profile *metav1.PartialObjectM
 	if err != nil {
 		return err
 	}
-	return client.IgnoreNotFound(u.client.Patch(ctx, profile, patch))
+	return kube.IgnoreGone(u.client.Patch(ctx, profile, patch))
 }
 
 // isFinal reports whether retrying cannot help.

@@ -14,7 +14,6 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
@@ -201,7 +200,7 @@ func (h *Hub) get(
 		return true, false, nil
 	case apierrors.IsForbidden(err):
 		return false, true, nil
-	case isUnserved(err):
+	case kube.IsUnserved(err):
 		return false, false, &UnservedError{Kind: kind, Err: err}
 	case apierrors.IsNotFound(err):
 		return false, false, nil
@@ -221,12 +220,6 @@ func read[T any, P interface {
 		obj = nil
 	}
 	return obj, hidden, err
-}
-
-// isUnserved reports whether the API server lacks the resource rather than the object: its
-// router reports that, not the resource's handler.
-func isUnserved(err error) bool {
-	return apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
 
 // MayList reports whether the reader may list a resource, in one namespace or, if it is

@@ -8,6 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
 // API is what is known about the ClusterProperty API of a spoke. The zero value
@@ -96,7 +98,7 @@ func Gone(ctx context.Context, live client.Reader, api API, name string) (bool, 
 	if err == nil {
 		return false, nil
 	}
-	if apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) {
+	if kube.IsGone(err) {
 		return true, nil
 	}
 	return false, fmt.Errorf("reading ClusterProperty %s at %s: %w", name, api.Version, err)

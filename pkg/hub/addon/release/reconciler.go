@@ -118,7 +118,7 @@ func (r *Reconciler) releaseAddon(
 	addon := &addonv1beta1.ManagedClusterAddOn{}
 	err := r.Live.Get(ctx, client.ObjectKeyFromObject(judged), addon)
 	if err != nil || addon.UID != judged.UID || !ownwork.WaitsForCleanup(addon) {
-		return client.IgnoreNotFound(err)
+		return kube.IgnoreGone(err)
 	}
 	if ownwork.IsHosted(addon) && !r.HostedAgents {
 		log.FromContext(ctx).Info("Left an addon as it is, because the manager does not manage agents on hosting clusters",
@@ -140,7 +140,7 @@ func (r *Reconciler) releaseAddon(
 	abandoned := !slices.Equal(released.Finalizers, addon.Finalizers)
 	if abandoned {
 		if err := r.patch(ctx, released, addon); err != nil {
-			return client.IgnoreNotFound(err)
+			return kube.IgnoreGone(err)
 		}
 		log.FromContext(ctx).Info("Abandoned the clean-up of a cluster", "cluster", addon.Namespace, "reason", message)
 		r.Recorder.Eventf(addon, nil, corev1.EventTypeWarning, reasonCleanupAbandoned, "LetGo", "%s", message)
@@ -166,10 +166,10 @@ func (r *Reconciler) releaseHost(ctx context.Context, addon *addonv1beta1.Manage
 		}
 		works = slices.DeleteFunc(works, func(work workv1.ManifestWork) bool { return !work.DeletionTimestamp.IsZero() })
 		if len(works) == 0 {
-			return client.IgnoreNotFound(r.patch(ctx, releasedAddon(addon, false), addon))
+			return kube.IgnoreGone(r.patch(ctx, releasedAddon(addon, false), addon))
 		}
 		for i := range works {
-			if err := r.Client.Delete(ctx, &works[i]); client.IgnoreNotFound(err) != nil {
+			if err := r.Client.Delete(ctx, &works[i]); kube.IgnoreGone(err) != nil {
 				return fmt.Errorf("deleting ManifestWork %s/%s: %w", works[i].Namespace, works[i].Name, err)
 			}
 		}
@@ -187,7 +187,7 @@ func (r *Reconciler) releaseWorks(ctx context.Context, cluster string) (time.Dur
 	held, more := heldWorks(works)
 	var failed []error
 	for _, work := range held {
-		if err := r.patch(ctx, releasedWork(work), work); client.IgnoreNotFound(err) != nil {
+		if err := r.patch(ctx, releasedWork(work), work); kube.IgnoreGone(err) != nil {
 			failed = append(failed, fmt.Errorf("releasing ManifestWork %s/%s: %w", work.Namespace, work.Name, err))
 			continue
 		}
