@@ -3,7 +3,6 @@ package notices
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -39,9 +38,7 @@ type Reporter struct {
 	controller string
 	action     string
 	limiter    *rate.Limiter
-
-	mu     sync.Mutex
-	scopes map[types.NamespacedName]scope
+	scopes     kube.Memory[types.NamespacedName, scope]
 }
 
 // scope is what a Reporter remembers of a scope.
@@ -60,7 +57,6 @@ func NewReporter(
 	return &Reporter{
 		reader: reader, writer: writer, clock: clock, controller: controller, action: action,
 		limiter: rate.NewLimiter(scopesPerSecond, scopesAtOnce),
-		scopes:  map[types.NamespacedName]scope{},
 	}
 }
 
@@ -70,7 +66,7 @@ func NewReporter(
 // changes; zero means never.
 func (r *Reporter) Report(ctx context.Context, of types.NamespacedName, current []Notice) (time.Duration, error) {
 	now := r.clock.Now()
-	before := r.recall(of)
+	before, _ := r.scopes.Get(of)
 	d := decide(before.lastEvents, current, now)
 	if len(d.due) == 0 {
 		r.remember(of, scope{lastEvents: d.lastEvents})
@@ -96,20 +92,12 @@ func (r *Reporter) Report(ctx context.Context, of types.NamespacedName, current 
 	return d.again, nil
 }
 
-func (r *Reporter) recall(of types.NamespacedName) scope {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.scopes[of]
-}
-
 func (r *Reporter) remember(of types.NamespacedName, s scope) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	if len(s.lastEvents) == 0 && s.turn.IsZero() {
-		delete(r.scopes, of)
-		return
+		r.scopes.Forget(of)
+	} else {
+		r.scopes.Set(of, s)
 	}
-	r.scopes[of] = s
 }
 
 // emit creates the event of a notice, unless its object is gone. A stable event that exists

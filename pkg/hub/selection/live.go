@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	"golang.org/x/sync/singleflight"
@@ -38,10 +37,7 @@ type liveReads struct {
 	reader client.Reader
 	clock  clock.PassiveClock
 	group  singleflight.Group
-
-	mu    sync.Mutex
-	reads map[string]liveRead
-	swept time.Time
+	reads  kube.Memory[string, liveRead]
 }
 
 type liveRead struct {
@@ -50,7 +46,7 @@ type liveRead struct {
 }
 
 func newLiveReads(reader client.Reader, clock clock.PassiveClock) *liveReads {
-	return &liveReads{reader: reader, clock: clock, reads: map[string]liveRead{}}
+	return &liveReads{reader: reader, clock: clock}
 }
 
 // recent returns the later of a time and the last second, whose reads everybody shares.
@@ -99,10 +95,7 @@ func (l *liveReads) shared(
 	ctx context.Context, key string, since time.Time, read func(context.Context) (any, error),
 ) (any, error) {
 	for {
-		l.mu.Lock()
-		last, ok := l.reads[key]
-		l.mu.Unlock()
-		if ok && !last.began.Before(since) {
+		if last, ok := l.reads.Get(key); ok && !last.began.Before(since) {
 			return last.found, nil
 		}
 		// A read of somebody else that is under way may have begun too early.
@@ -332,9 +325,7 @@ func (l *liveReads) publishing(
 // tooSoon returns how long to wait before the same is read again for somebody for whom the last
 // read began too early, so that one read a second serves everybody.
 func (l *liveReads) tooSoon(read string, since time.Time) time.Duration {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	last, ok := l.reads[read]
+	last, ok := l.reads.Get(read)
 	if !ok || !last.began.Before(since) {
 		return 0
 	}
@@ -349,11 +340,6 @@ func objectRead(list client.ObjectList, key types.NamespacedName) string {
 
 // keep stores a read, and drops old ones.
 func (l *liveReads) keep(key string, read liveRead) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if read.began.Sub(l.swept) > liveKept {
-		l.swept = read.began
-		maps.DeleteFunc(l.reads, func(_ string, old liveRead) bool { return read.began.Sub(old.began) > liveKept })
-	}
-	l.reads[key] = read
+	l.reads.DeleteFunc(func(_ string, old liveRead) bool { return read.began.Sub(old.began) > liveKept })
+	l.reads.Set(key, read)
 }
