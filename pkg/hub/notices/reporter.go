@@ -2,7 +2,6 @@ package notices
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -14,7 +13,6 @@ import (
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
@@ -143,7 +141,7 @@ func (r *Reporter) reference(ctx context.Context, namespace string, about Subjec
 		reference.APIVersion, reference.Kind = clusterv1beta2.GroupVersion.String(), "ManagedClusterSetBinding"
 	}
 	found, err := kube.Get(ctx, r.reader, key, obj)
-	if uncached := new(cache.ErrResourceNotCached); errors.As(err, &uncached) || err == nil && found == nil {
+	if kube.IsUncached(err) || err == nil && found == nil {
 		return nil, nil
 	}
 	if err != nil {

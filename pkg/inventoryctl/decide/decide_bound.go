@@ -11,7 +11,7 @@ import (
 	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
-	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection/rule"
 )
 
 // BoundFacts says which clusters of bound sets lack the addon.
@@ -23,7 +23,7 @@ type BoundFacts struct {
 	Total   int
 	Missing []string
 
-	bindings []selection.Binding
+	bindings []rule.Binding
 	seen     map[boundSet]struct{}
 }
 
@@ -49,7 +49,7 @@ func (b *BoundFacts) AddBinding(
 		b.seen = map[boundSet]struct{}{}
 	}
 	b.seen[key] = struct{}{}
-	b.bindings = append(b.bindings, selection.Binding{Binding: binding, Set: set})
+	b.bindings = append(b.bindings, rule.Binding{Binding: binding, Set: set})
 }
 
 // AddCluster adds a cluster once all bindings are added.
@@ -57,7 +57,7 @@ func (b *BoundFacts) AddCluster(cluster *clusterv1.ManagedCluster, hasAddon, exc
 	if !cluster.Spec.HubAcceptsClient || cluster.DeletionTimestamp != nil {
 		return
 	}
-	facts := selection.Facts{Cluster: cluster, Bindings: b.bindings, ExclusiveSetsOnly: exclusiveSetsOnly}
+	facts := rule.Facts{Cluster: cluster, Bindings: b.bindings, ExclusiveSetsOnly: exclusiveSetsOnly}
 	if !facts.IsBound() {
 		return
 	}

@@ -22,7 +22,7 @@ import (
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/policies"
-	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection/rule"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/upstream"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/docs"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/rollout"
@@ -339,9 +339,9 @@ func checkProfileAPI(crd Object[apiextensionsv1.CustomResourceDefinition]) Findi
 	const name = "ClusterProfile API"
 	switch {
 	case crd.Hidden:
-		return notVisible(name, "CustomResourceDefinition "+selection.ProfileCRD)
+		return notVisible(name, "CustomResourceDefinition "+rule.ProfileCRD)
 	case crd.Object == nil:
-		return problem(name, "there is no CustomResourceDefinition "+selection.ProfileCRD,
+		return problem(name, "there is no CustomResourceDefinition "+rule.ProfileCRD,
 			"install the addon's chart, which contains it: "+installChart())
 	}
 	served, schema := servedVersions(crd.Object), (*apiextensionsv1.JSONSchemaProps)(nil)
@@ -353,7 +353,7 @@ func checkProfileAPI(crd Object[apiextensionsv1.CustomResourceDefinition]) Findi
 	if schema == nil {
 		return problem(name,
 			"it serves "+strings.Join(served, ", ")+", and this addon writes v1alpha1",
-			"serve v1alpha1, too: kubectl edit crd "+selection.ProfileCRD)
+			"serve v1alpha1, too: kubectl edit crd "+rule.ProfileCRD)
 	}
 	form := "OCM's form, with atomic lists"
 	if conditions := schema.Properties["status"].Properties["conditions"]; conditions.XListType != nil &&

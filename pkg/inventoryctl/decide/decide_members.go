@@ -13,7 +13,7 @@ import (
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory"
-	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection/rule"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/docs"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
@@ -48,7 +48,7 @@ func (m *MemberFacts) Add(profile *inventoryv1alpha1.ClusterProfile) {
 	}
 	key := member{profile.Namespace, id}
 	m.profiles[key] = append(m.profiles[key],
-		memberProfile{profile.Name, profile.CreationTimestamp.Time, selection.IsMarked(profile)})
+		memberProfile{profile.Name, profile.CreationTimestamp.Time, rule.IsMarked(profile)})
 }
 
 // AddCluster adds one cluster.
@@ -192,7 +192,7 @@ func (m MemberFacts) ties() []tie {
 	return ties
 }
 
-func whyHolds(id string, holder selection.MemberIDClaimant) string {
+func whyHolds(id string, holder rule.MemberIDClaimant) string {
 	switch {
 	case holder.Name == id:
 		return "it is its name"
@@ -204,13 +204,13 @@ func whyHolds(id string, holder selection.MemberIDClaimant) string {
 }
 
 // claimants returns the clusters that may have an id, by id and name.
-func (m MemberFacts) claimants() map[string]map[string]selection.MemberIDClaimant {
-	found := map[string]map[string]selection.MemberIDClaimant{}
+func (m MemberFacts) claimants() map[string]map[string]rule.MemberIDClaimant {
+	found := map[string]map[string]rule.MemberIDClaimant{}
 	add := func(id, name string, holds bool) {
 		if found[id] == nil {
-			found[id] = map[string]selection.MemberIDClaimant{}
+			found[id] = map[string]rule.MemberIDClaimant{}
 		}
-		claimant := selection.MemberIDClaimant{Name: name, Holds: holds || found[id][name].Holds}
+		claimant := rule.MemberIDClaimant{Name: name, Holds: holds || found[id][name].Holds}
 		if cluster := m.clusters[name]; cluster != nil {
 			claimant.Created = cluster.CreationTimestamp.Time
 		}
@@ -218,7 +218,7 @@ func (m MemberFacts) claimants() map[string]map[string]selection.MemberIDClaiman
 	}
 	for name, cluster := range m.clusters {
 		for _, id := range inventory.MemberIDsOf(cluster) {
-			if selection.ClaimsMemberID(cluster, id, "") {
+			if rule.ClaimsMemberID(cluster, id, "") {
 				add(id, name, false)
 			}
 		}

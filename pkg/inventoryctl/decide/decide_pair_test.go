@@ -7,14 +7,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
 
-	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection/rule"
 )
 
 func TestExplainPair(t *testing.T) {
 	bound := func(p *PairFacts) *clusterv1beta2.ManagedClusterSetBinding { return p.Facts.Bindings[0].Binding }
 	otherSet := func(p *PairFacts) { p.Facts.Cluster.Labels = nil }
 	tenant := func(p *PairFacts) {
-		p.Facts.Hidden = selection.Hidden{Clusters: true, Addons: true, Sets: true, Namespaces: true}
+		p.Facts.Hidden = rule.Hidden{Clusters: true, Addons: true, Sets: true, Namespaces: true}
 		p.Facts.Cluster, p.Facts.Addon, p.Facts.Namespace, p.Facts.Bindings[0].Set = nil, nil, nil, nil
 		p.HiddenAccounts, p.Accounts = true, nil
 		p.Proxy, p.Installation = Presence{Hidden: true}, Presence{Hidden: true}

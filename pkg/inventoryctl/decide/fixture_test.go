@@ -11,7 +11,7 @@ import (
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
-	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection/rule"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/settings"
 )
 
@@ -34,7 +34,7 @@ func published(changes ...func(*PairFacts)) PairFacts {
 	p := PairFacts{
 		Namespace: "ns", Cluster: "c", Installation: Presence{Found: true}, Proxy: Presence{Found: true},
 		Settings: settings.Default(),
-		Facts: selection.Facts{
+		Facts: rule.Facts{
 			Profile:   profile,
 			Namespace: &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "ns"}},
 			Cluster: &clusterv1.ManagedCluster{
@@ -42,7 +42,7 @@ func published(changes ...func(*PairFacts)) PairFacts {
 				Spec:       clusterv1.ManagedClusterSpec{HubAcceptsClient: true},
 			},
 			Addon: addon,
-			Bindings: []selection.Binding{{Set: set, Binding: &clusterv1beta2.ManagedClusterSetBinding{
+			Bindings: []rule.Binding{{Set: set, Binding: &clusterv1beta2.ManagedClusterSetBinding{
 				ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s"},
 				Spec:       clusterv1beta2.ManagedClusterSetBindingSpec{ClusterSet: "s"},
 				Status: clusterv1beta2.ManagedClusterSetBindingStatus{
@@ -90,7 +90,7 @@ func says(conditionType, status, reason, message string) func(*PairFacts) {
 }
 
 // placement is one that has decided for the clusters.
-func placement(clusters ...string) []selection.Placement {
+func placement(clusters ...string) []rule.Placement {
 	p := &clusterv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "ns", Name: "p", Labels: map[string]string{"inventory.open-cluster-management.io/publish": "true"},
 	}}
@@ -102,5 +102,5 @@ func placement(clusters ...string) []selection.Placement {
 	for _, cluster := range clusters {
 		d.Status.Decisions = append(d.Status.Decisions, clusterv1beta1.ClusterDecision{ClusterName: cluster})
 	}
-	return selection.NewPlacements([]*clusterv1beta1.Placement{p}, []clusterv1beta1.PlacementDecision{d})
+	return rule.NewPlacements([]*clusterv1beta1.Placement{p}, []clusterv1beta1.PlacementDecision{d})
 }

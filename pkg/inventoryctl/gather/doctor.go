@@ -21,7 +21,7 @@ import (
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/policies"
-	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection/rule"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/upstream"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/decide"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/rollout"
@@ -84,7 +84,7 @@ func (h *Hub) Examine(ctx context.Context, now time.Time) (decide.HubFacts, erro
 		},
 		func() (err error) {
 			f.Profiles, err = object[apiextensionsv1.CustomResourceDefinition](
-				ctx, h, "CustomResourceDefinitions", "", selection.ProfileCRD)
+				ctx, h, "CustomResourceDefinitions", "", rule.ProfileCRD)
 			return err
 		},
 		func() (err error) {
@@ -200,7 +200,7 @@ func (h *Hub) readAgents(ctx context.Context, f *decide.HubFacts) (err error) {
 		f.Members.AddCluster(c)
 	})
 	f.Members.HiddenClusters = hiddenClusters
-	f.Bound.Hidden = decide.HiddenKinds(selection.Hidden{
+	f.Bound.Hidden = decide.HiddenKinds(rule.Hidden{
 		Addons: f.Agents.Hidden, Sets: hiddenSets, Bindings: hiddenBindings, Clusters: hiddenClusters,
 	}, false)
 	return err

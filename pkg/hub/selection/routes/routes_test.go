@@ -1,6 +1,7 @@
-package selection
+package routes
 
 import (
+	"context"
 	"slices"
 	"testing"
 
@@ -8,13 +9,9 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-
-	clusterv1 "open-cluster-management.io/api/cluster/v1"
-	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
-	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
@@ -45,9 +42,27 @@ func (m memory) ClustersIn(namespace string) []string {
 	return list
 }
 
-// routesOver returns routes that read the given objects.
+// waiting are Placements whose decisions pairs wait for.
+type waiting map[types.NamespacedName]bool
+
+func (waiting) Vanished(types.NamespacedName)         {}
+func (waiting) Unpublished(types.NamespacedName)      {}
+func (waiting) Widen(string)                          {}
+func (waiting) Chosen(types.NamespacedName, []string) {}
+func (waiting) Present(types.NamespacedName)          {}
+
+func (w waiting) TakeAwaited(placement types.NamespacedName) bool { return w[placement] }
+
+// routesOver returns routes that read the given objects. Pairs wait for nothing.
 func routesOver(objs ...client.Object) Routes {
-	return newRule(newFakeCache(objs...), nil, clock.RealClock{}).Routes(memory{})
+	b := fake.NewClientBuilder().WithScheme(ocmtest.Scheme()).WithObjects(objs...)
+	for _, index := range Indexes {
+		b = b.WithIndex(index.Object, index.Name, index.Extract)
+	}
+	return New(Rule{
+		Reader: b.Build(), Settling: waiting{},
+		IsInstall: func(context.Context, types.NamespacedName) (bool, error) { return false, nil },
+	}, memory{})
 }
 
 func found(requests []reconcile.Request) []string {
@@ -59,20 +74,6 @@ func found(requests []reconcile.Request) []string {
 	return list
 }
 
-func aCluster(name string, labels map[string]string) *clusterv1.ManagedCluster {
-	return &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}
-}
-
-func aBinding(namespace, set string) *clusterv1beta2.ManagedClusterSetBinding {
-	b := bound(set, nil).binding
-	b.Namespace = namespace
-	return b
-}
-
-func aProfile(namespace, name string) *inventoryv1alpha1.ClusterProfile {
-	return &inventoryv1alpha1.ClusterProfile{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
-}
-
 // TestRoutes goes from objects to pairs on a hub with the exclusive sets s
 // (c1, c2) and t (c3), the set prod by label (c1, c3), the set bad whose selector
 // is invalid, and a binding to a set that is not there.
@@ -82,19 +83,19 @@ func TestRoutes(t *testing.T) {
 		both["env"] = "prod"
 		first := ocmtest.InSet("s")
 		first["env"] = "prod"
-		publishing := chooser("view", false, 0).placement
+		publishing := ocmtest.Publishing("view", 0)
 		other := publishing.DeepCopy()
 		other.Name, other.Labels = "other", nil
-		silent := aBinding("quiet", "s")
+		silent := ocmtest.Binding("quiet", "s")
 		silent.Labels = map[string]string{"inventory.open-cluster-management.io/publish": "false"}
 		return []client.Object{
-			aCluster("c1", first), aCluster("c2", ocmtest.InSet("s")), aCluster("c3", both),
-			exclusiveSet("s"), exclusiveSet("t"),
-			labelSet("prod", &metav1.LabelSelector{MatchLabels: map[string]string{"env": "prod"}}),
-			labelSet("bad", invalidSelector),
-			aBinding("ns", "s"), aBinding("nt", "t"), aBinding("np", "prod"),
-			aBinding("nb", "bad"), aBinding("ng", "gone"), silent,
-			aProfile("old", "c1"), aProfile("ns", "left"),
+			ocmtest.ClusterWith("c1", first), ocmtest.ClusterWith("c2", ocmtest.InSet("s")), ocmtest.ClusterWith("c3", both),
+			ocmtest.ExclusiveSet("s"), ocmtest.ExclusiveSet("t"),
+			ocmtest.LabelSet("prod", &metav1.LabelSelector{MatchLabels: map[string]string{"env": "prod"}}),
+			ocmtest.LabelSet("bad", ocmtest.InvalidSelector()),
+			ocmtest.Binding("ns", "s"), ocmtest.Binding("nt", "t"), ocmtest.Binding("np", "prod"),
+			ocmtest.Binding("nb", "bad"), ocmtest.Binding("ng", "gone"), silent,
+			ocmtest.ForeignProfile("old", "c1"), ocmtest.ForeignProfile("ns", "left"),
 			publishing, other,
 		}
 	}
@@ -105,25 +106,25 @@ func TestRoutes(t *testing.T) {
 		"a cluster: its sets', the invalid set's, and wherever it has a profile or is remembered": {
 			find: func(r Routes) []reconcile.Request {
 				r.remembered = memory{{Namespace: "remembered", Name: "c1"}, {Namespace: "remembered", Name: "c2"}}
-				return r.pairsForCluster(t.Context(), aCluster("c1", ocmtest.InSet("s")))
+				return r.pairsForCluster(t.Context(), ocmtest.ClusterWith("c1", ocmtest.InSet("s")))
 			},
 			want: []string{"nb/c1", "ns/c1", "old/c1", "quiet/c1", "remembered/c1"},
 		},
 		"a cluster as it was before: the namespaces of its former set": {
 			find: func(r Routes) []reconcile.Request {
-				return r.pairsForCluster(t.Context(), aCluster("c1", ocmtest.InSet("t")))
+				return r.pairsForCluster(t.Context(), ocmtest.ClusterWith("c1", ocmtest.InSet("t")))
 			},
 			want: []string{"nb/c1", "nt/c1", "old/c1"},
 		},
 		"a cluster labelled with a set that is not there": {
 			find: func(r Routes) []reconcile.Request {
-				return r.pairsForCluster(t.Context(), aCluster("new", ocmtest.InSet("gone")))
+				return r.pairsForCluster(t.Context(), ocmtest.ClusterWith("new", ocmtest.InSet("gone")))
 			},
 			want: []string{"nb/new", "ng/new"},
 		},
 		"a cluster labelled with a set that selects by other labels: not that set's": {
 			find: func(r Routes) []reconcile.Request {
-				return r.pairsForCluster(t.Context(), aCluster("new", ocmtest.InSet("prod")))
+				return r.pairsForCluster(t.Context(), ocmtest.ClusterWith("new", ocmtest.InSet("prod")))
 			},
 			want: []string{"nb/new"},
 		},
@@ -136,28 +137,30 @@ func TestRoutes(t *testing.T) {
 			want: []string{"nb/nobody"},
 		},
 		"an exclusive set: its members where it is bound, and the profiles there": {
-			find: func(r Routes) []reconcile.Request { return r.pairsForSet(t.Context(), exclusiveSet("s")) },
+			find: func(r Routes) []reconcile.Request { return r.pairsForSet(t.Context(), ocmtest.ExclusiveSet("s")) },
 			want: []string{"ns/c1", "ns/c2", "ns/left", "quiet/c1", "quiet/c2"},
 		},
 		"a set by label": {
 			find: func(r Routes) []reconcile.Request {
 				return r.pairsForSet(t.Context(),
-					labelSet("prod", &metav1.LabelSelector{MatchLabels: map[string]string{"env": "prod"}}))
+					ocmtest.LabelSet("prod", &metav1.LabelSelector{MatchLabels: map[string]string{"env": "prod"}}))
 			},
 			want: []string{"np/c1", "np/c3"},
 		},
 		"an invalid set: every cluster, where it is bound": {
 			find: func(r Routes) []reconcile.Request {
-				return r.pairsForSet(t.Context(), labelSet("bad", invalidSelector))
+				return r.pairsForSet(t.Context(), ocmtest.LabelSet("bad", ocmtest.InvalidSelector()))
 			},
 			want: []string{"nb/c1", "nb/c2", "nb/c3"},
 		},
 		"a binding": {
-			find: func(r Routes) []reconcile.Request { return r.pairsForBinding(t.Context(), aBinding("ns", "s")) },
+			find: func(r Routes) []reconcile.Request { return r.PairsForBinding(t.Context(), ocmtest.Binding("ns", "s")) },
 			want: []string{"ns/c1", "ns/c2", "ns/left"},
 		},
 		"a binding to a set that is not there: the profiles that are": {
-			find: func(r Routes) []reconcile.Request { return r.pairsForBinding(t.Context(), aBinding("ns", "gone")) },
+			find: func(r Routes) []reconcile.Request {
+				return r.PairsForBinding(t.Context(), ocmtest.Binding("ns", "gone"))
+			},
 			want: []string{"ns/left"},
 		},
 		"a Namespace: all of its pairs": {
@@ -170,44 +173,46 @@ func TestRoutes(t *testing.T) {
 		},
 		"a Placement that begins to publish: all of its namespace": {
 			find: func(r Routes) []reconcile.Request {
-				p := chooser("view", false, 0).placement
+				p := ocmtest.Publishing("view", 0)
 				p.Namespace = "ns"
-				return r.pairsForPlacement(t.Context(), p)
+				return r.PairsForPlacement(t.Context(), p)
 			},
 			want: []string{"ns/c1", "ns/c2", "ns/left"},
 		},
 		"a Placement's status: nothing, if nobody waits": {
 			find: func(r Routes) []reconcile.Request {
-				return r.pairsAwaiting(t.Context(), chooser("view", false, 0).placement)
+				return r.PairsAwaiting(t.Context(), ocmtest.Publishing("view", 0))
 			},
 		},
 		"a Placement's status: all of its namespace, if somebody waits": {
 			find: func(r Routes) []reconcile.Request {
-				r.settling.await(types.NamespacedName{Namespace: "ns", Name: "view"})
-				return r.pairsAwaiting(t.Context(), chooser("view", false, 0).placement)
+				r.rule.Settling = waiting{types.NamespacedName{Namespace: "ns", Name: "view"}: true}
+				return r.PairsAwaiting(t.Context(), ocmtest.Publishing("view", 0))
 			},
 			want: []string{"ns/c1", "ns/c2", "ns/left"},
 		},
 		"a slice: the clusters it names": {
 			find: func(r Routes) []reconcile.Request {
-				return r.pairsForDecision(t.Context(), slice("view-1", "view", "c1", "c9"))
+				return r.PairsForDecision(t.Context(), ocmtest.Slice("view-1", "view", "c1", "c9"))
 			},
 			want: []string{"ns/c1", "ns/c9"},
 		},
 		"a slice, and somebody waits: all of its namespace too": {
 			find: func(r Routes) []reconcile.Request {
-				r.settling.await(types.NamespacedName{Namespace: "ns", Name: "view"})
-				return r.pairsForDecision(t.Context(), slice("view-1", "view", "c9"))
+				r.rule.Settling = waiting{types.NamespacedName{Namespace: "ns", Name: "view"}: true}
+				return r.PairsForDecision(t.Context(), ocmtest.Slice("view-1", "view", "c9"))
 			},
 			want: []string{"ns/c1", "ns/c2", "ns/c9", "ns/left"},
 		},
 		"a slice of a Placement that does not publish: nothing": {
 			find: func(r Routes) []reconcile.Request {
-				return r.pairsForDecision(t.Context(), slice("other-1", "other", "c1"))
+				return r.PairsForDecision(t.Context(), ocmtest.Slice("other-1", "other", "c1"))
 			},
 		},
 		"a slice of no Placement: nothing": {
-			find: func(r Routes) []reconcile.Request { return r.pairsForDecision(t.Context(), slice("x", "", "c1")) },
+			find: func(r Routes) []reconcile.Request {
+				return r.PairsForDecision(t.Context(), ocmtest.Slice("x", "", "c1"))
+			},
 		},
 		"what concerns all: all": {
 			find: func(r Routes) []reconcile.Request {

@@ -1,4 +1,4 @@
-package selection
+package rule
 
 import (
 	"fmt"
@@ -12,7 +12,6 @@ import (
 	"k8s.io/utils/ptr"
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
-	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
@@ -29,7 +28,7 @@ func situation(changes ...func(*Observation)) Observation {
 			Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: true},
 		},
 		Addon:    ocmtest.Addon("c"),
-		bindings: []observedBinding{bound("s", exclusiveSet("s"))},
+		Bindings: []Binding{bound("s", ocmtest.ExclusiveSet("s"))},
 	}
 	for _, change := range changes {
 		change(&o)
@@ -37,51 +36,19 @@ func situation(changes ...func(*Observation)) Observation {
 	return o
 }
 
-func bound(name string, set *clusterv1beta2.ManagedClusterSet) observedBinding {
-	return observedBinding{
-		binding: &clusterv1beta2.ManagedClusterSetBinding{
-			ObjectMeta: metav1.ObjectMeta{Name: name},
-			Spec:       clusterv1beta2.ManagedClusterSetBindingSpec{ClusterSet: name},
-			Status: clusterv1beta2.ManagedClusterSetBindingStatus{Conditions: []metav1.Condition{ocmtest.Condition("Bound",
-				"True", "R", "")}},
-		},
-		set: set,
-	}
+func bound(name string, set *clusterv1beta2.ManagedClusterSet) Binding {
+	return Binding{Binding: ocmtest.Binding("", name), Set: set}
 }
 
-func withBinding(change func(*observedBinding)) func(*Observation) {
-	return func(o *Observation) { change(&o.bindings[0]) }
+func withBinding(change func(*Binding)) func(*Observation) {
+	return func(o *Observation) { change(&o.Bindings[0]) }
 }
-
-func exclusiveSet(name string) *clusterv1beta2.ManagedClusterSet {
-	return &clusterv1beta2.ManagedClusterSet{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec:       clusterv1beta2.ManagedClusterSetSpec{ClusterSelector: clusterv1beta2.ManagedClusterSelector{SelectorType: "ExclusiveClusterSetLabel"}},
-	}
-}
-
-func labelSet(name string, selector *metav1.LabelSelector) *clusterv1beta2.ManagedClusterSet {
-	return &clusterv1beta2.ManagedClusterSet{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec:       clusterv1beta2.ManagedClusterSetSpec{ClusterSelector: clusterv1beta2.ManagedClusterSelector{SelectorType: "LabelSelector", LabelSelector: selector}},
-	}
-}
-
-var invalidSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "k",
-	Operator: "Sometimes"}}}
 
 // chooser is a publishing Placement, scheduled for n clusters in one slice.
-func chooser(name string, decides bool, n int, changes ...func(*observedPlacement)) observedPlacement {
-	p := observedPlacement{
-		placement: &clusterv1beta1.Placement{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name,
-				Labels: map[string]string{"inventory.open-cluster-management.io/publish": "true"}},
-			Status: clusterv1beta1.PlacementStatus{
-				NumberOfSelectedClusters: int32(n),
-				Conditions:               []metav1.Condition{ocmtest.Condition("PlacementSatisfied", "True", "R", "")},
-			},
-		},
-		decides: decides, tally: tally{decisions: n, slices: 1, versions: 5},
+func chooser(name string, decides bool, n int, changes ...func(*ObservedPlacement)) ObservedPlacement {
+	p := ObservedPlacement{
+		Placement: ocmtest.Publishing(name, n),
+		Decides:   decides, Tally: Tally{decisions: n, Slices: 1, versions: 5},
 	}
 	for _, change := range changes {
 		change(&p)
@@ -89,15 +56,15 @@ func chooser(name string, decides bool, n int, changes ...func(*observedPlacemen
 	return p
 }
 
-func placed(placements ...observedPlacement) func(*Observation) {
-	return func(o *Observation) { o.placements = placements }
+func placed(placements ...ObservedPlacement) func(*Observation) {
+	return func(o *Observation) { o.Placements = placements }
 }
 
-func requiring(o *Observation) {
+func requires(o *Observation) {
 	o.Namespace.Annotations = map[string]string{"inventory.open-cluster-management.io/require-placement": "true"}
 }
 
-func exclusiveOnly(o *Observation) { o.exclusiveSetsOnly = true }
+func exclusiveOnly(o *Observation) { o.ExclusiveSetsOnly = true }
 
 // all is the selector of the set "global".
 var all = &metav1.LabelSelector{}
@@ -108,12 +75,12 @@ func notExclusive(set string) string {
 
 func TestDecide(t *testing.T) {
 	now := metav1.Now()
-	unscheduled := func(p *observedPlacement) { p.placement.Status.Conditions = nil }
-	misconfigured := func(p *observedPlacement) {
-		p.placement.Status.Conditions = append(p.placement.Status.Conditions,
+	unscheduled := func(p *ObservedPlacement) { p.Placement.Status.Conditions = nil }
+	misconfigured := func(p *ObservedPlacement) {
+		p.Placement.Status.Conditions = append(p.Placement.Status.Conditions,
 			ocmtest.Condition("PlacementMisconfigured", "True", "R", ""))
 	}
-	incomplete := func(p *observedPlacement) { p.tally.decisions-- }
+	incomplete := func(p *ObservedPlacement) { p.Tally.decisions-- }
 	const (
 		notChosen = "is not chosen by a Placement labeled inventory.open-cluster-management.io/publish=true"
 		unbound   = "is in no ManagedClusterSet that is bound and published here"
@@ -151,107 +118,107 @@ func TestDecide(t *testing.T) {
 				Bindings: s, Member: true, Going: true},
 		},
 		"no addon and an unknown set: still a positive no": {
-			o:    situation(func(o *Observation) { o.Addon = nil; o.bindings[0].set = nil }),
+			o:    situation(func(o *Observation) { o.Addon = nil; o.Bindings[0].Set = nil }),
 			want: Result{ByAddon: true, Answer: No, Why: "does not have the addon cluster-inventory", Bindings: s},
 		},
 
 		// 2: bindings
 		"no binding: withheld": {
-			o:    situation(func(o *Observation) { o.bindings = nil }),
+			o:    situation(func(o *Observation) { o.Bindings = nil }),
 			want: Result{Answer: No, Why: unbound},
 		},
 		"a binding found unbound: withheld": {
-			o: situation(withBinding(func(b *observedBinding) {
-				b.binding.Status.Conditions = []metav1.Condition{ocmtest.Condition("Bound", "False", "R", "")}
+			o: situation(withBinding(func(b *Binding) {
+				b.Binding.Status.Conditions = []metav1.Condition{ocmtest.Condition("Bound", "False", "R", "")}
 			})),
 			want: Result{Answer: No, Why: unbound, Bindings: s, Member: true},
 		},
 		"a binding without the condition: unknown": {
-			o: situation(withBinding(func(b *observedBinding) { b.binding.Status.Conditions = nil })),
+			o: situation(withBinding(func(b *Binding) { b.Binding.Status.Conditions = nil })),
 			want: Result{Answer: Unknown,
 				Why:      `cannot be selected yet: the condition Bound of ManagedClusterSetBinding "s" is unknown`,
 				Bindings: s, Member: true},
 		},
 		"a binding of which it is unknown whether it is bound: unknown": {
-			o: situation(withBinding(func(b *observedBinding) {
-				b.binding.Status.Conditions = []metav1.Condition{ocmtest.Condition("Bound", "Unknown", "R", "")}
+			o: situation(withBinding(func(b *Binding) {
+				b.Binding.Status.Conditions = []metav1.Condition{ocmtest.Condition("Bound", "Unknown", "R", "")}
 			})),
 			want: Result{Answer: Unknown,
 				Why:      `cannot be selected yet: the condition Bound of ManagedClusterSetBinding "s" is unknown`,
 				Bindings: s, Member: true},
 		},
 		"a binding without the condition to a set that does not select: withheld": {
-			o: situation(withBinding(func(b *observedBinding) {
-				b.binding.Status.Conditions, b.set = nil, exclusiveSet("other")
+			o: situation(withBinding(func(b *Binding) {
+				b.Binding.Status.Conditions, b.Set = nil, ocmtest.ExclusiveSet("other")
 			})),
 			want: Result{Answer: No, Why: unbound},
 		},
 		"a binding being deleted: withheld": {
-			o:    situation(withBinding(func(b *observedBinding) { b.binding.DeletionTimestamp = &now })),
+			o:    situation(withBinding(func(b *Binding) { b.Binding.DeletionTimestamp = &now })),
 			want: Result{Answer: No, Why: unbound, Bindings: s, Member: true},
 		},
 		"a binding labeled not to publish: withheld, and nobody asks": {
-			o: situation(withBinding(func(b *observedBinding) {
-				b.binding.Labels = map[string]string{"inventory.open-cluster-management.io/publish": "false"}
+			o: situation(withBinding(func(b *Binding) {
+				b.Binding.Labels = map[string]string{"inventory.open-cluster-management.io/publish": "false"}
 			})),
 			want: Result{Answer: No, Why: unbound},
 		},
 		"another value of that label means nothing": {
-			o: situation(withBinding(func(b *observedBinding) {
-				b.binding.Labels = map[string]string{"inventory.open-cluster-management.io/publish": "no"}
+			o: situation(withBinding(func(b *Binding) {
+				b.Binding.Labels = map[string]string{"inventory.open-cluster-management.io/publish": "no"}
 			})),
 			want: Result{Answer: Yes, Bindings: s, Member: true},
 		},
 		"the set is not there: unknown": {
-			o:    situation(withBinding(func(b *observedBinding) { b.set = nil })),
+			o:    situation(withBinding(func(b *Binding) { b.Set = nil })),
 			want: Result{Answer: Unknown, Why: `cannot be selected: ManagedClusterSet "s" does not exist`, Bindings: s},
 		},
 		"an invalid selector: unknown": {
-			o:    situation(withBinding(func(b *observedBinding) { b.set = labelSet("s", invalidSelector) })),
+			o:    situation(withBinding(func(b *Binding) { b.Set = ocmtest.LabelSet("s", ocmtest.InvalidSelector()) })),
 			want: Result{Answer: Unknown, Why: `cannot be selected: the selector of ManagedClusterSet "s" is invalid: "Sometimes" is not a valid label selector operator`, Bindings: s},
 		},
 		"an unknown selector type: unknown": {
-			o: situation(withBinding(func(b *observedBinding) {
-				b.set = exclusiveSet("s")
-				b.set.Spec.ClusterSelector.SelectorType = "Oracle"
+			o: situation(withBinding(func(b *Binding) {
+				b.Set = ocmtest.ExclusiveSet("s")
+				b.Set.Spec.ClusterSelector.SelectorType = "Oracle"
 			})),
 			want: Result{Answer: Unknown,
 				Why:      `cannot be selected: the selector of ManagedClusterSet "s" is invalid: selectorType is not right: Oracle`,
 				Bindings: s},
 		},
 		"a selector by labels that matches: published": {
-			o: situation(withBinding(func(b *observedBinding) {
-				b.set = labelSet("s", &metav1.LabelSelector{MatchLabels: map[string]string{"env": "prod"}})
+			o: situation(withBinding(func(b *Binding) {
+				b.Set = ocmtest.LabelSet("s", &metav1.LabelSelector{MatchLabels: map[string]string{"env": "prod"}})
 			})),
 			want: Result{Answer: Yes, Bindings: s, Member: true},
 		},
 		"the empty selector, as of the global set: published": {
-			o:    situation(withBinding(func(b *observedBinding) { b.set = labelSet("global", &metav1.LabelSelector{}) })),
+			o:    situation(withBinding(func(b *Binding) { b.Set = ocmtest.LabelSet("global", &metav1.LabelSelector{}) })),
 			want: Result{Answer: Yes, Bindings: s, Member: true},
 		},
 		"no selector at all: withheld": {
-			o:    situation(withBinding(func(b *observedBinding) { b.set = labelSet("s", nil) })),
+			o:    situation(withBinding(func(b *Binding) { b.Set = ocmtest.LabelSet("s", nil) })),
 			want: Result{Answer: No, Why: unbound},
 		},
 		"another set: withheld": {
-			o:    situation(withBinding(func(b *observedBinding) { b.set = exclusiveSet("other") })),
+			o:    situation(withBinding(func(b *Binding) { b.Set = ocmtest.ExclusiveSet("other") })),
 			want: Result{Answer: No, Why: unbound},
 		},
 		"one binding says no, one yes: published": {
 			o: situation(func(o *Observation) {
-				o.bindings = []observedBinding{bound("other", exclusiveSet("other")), bound("s", exclusiveSet("s"))}
+				o.Bindings = []Binding{bound("other", ocmtest.ExclusiveSet("other")), bound("s", ocmtest.ExclusiveSet("s"))}
 			}),
 			want: Result{Answer: Yes, Bindings: s, Member: true},
 		},
 		"one binding is unknown, one says yes: published": {
 			o: situation(func(o *Observation) {
-				o.bindings = []observedBinding{bound("gone", nil), bound("s", exclusiveSet("s"))}
+				o.Bindings = []Binding{bound("gone", nil), bound("s", ocmtest.ExclusiveSet("s"))}
 			}),
 			want: Result{Answer: Yes, Bindings: []string{"gone", "s"}, Member: true},
 		},
 		"one binding is unknown, one says no: unknown": {
 			o: situation(func(o *Observation) {
-				o.bindings = []observedBinding{bound("gone", nil), bound("other", exclusiveSet("other"))}
+				o.Bindings = []Binding{bound("gone", nil), bound("other", ocmtest.ExclusiveSet("other"))}
 			}),
 			want: Result{Answer: Unknown, Why: `cannot be selected: ManagedClusterSet "gone" does not exist`,
 				Bindings: []string{"gone"}},
@@ -262,54 +229,54 @@ func TestDecide(t *testing.T) {
 			o: situation(exclusiveOnly), want: Result{Answer: Yes, Bindings: s, Member: true},
 		},
 		"exclusive sets only, and the set's type is the default: published": {
-			o: situation(exclusiveOnly, withBinding(func(b *observedBinding) {
-				b.set.Spec.ClusterSelector.SelectorType = ""
+			o: situation(exclusiveOnly, withBinding(func(b *Binding) {
+				b.Set.Spec.ClusterSelector.SelectorType = ""
 			})),
 			want: Result{Answer: Yes, Bindings: s, Member: true},
 		},
 		"exclusive sets only, and labels select the cluster: withheld, and somebody asks": {
-			o:    situation(exclusiveOnly, withBinding(func(b *observedBinding) { b.set = labelSet("global", all) })),
+			o:    situation(exclusiveOnly, withBinding(func(b *Binding) { b.Set = ocmtest.LabelSet("global", all) })),
 			want: Result{Answer: No, Why: notExclusive("global"), Bindings: s, Member: true, BySetType: true},
 		},
 		"exclusive sets only, and the selector by labels is invalid: withheld": {
-			o: situation(exclusiveOnly, withBinding(func(b *observedBinding) {
-				b.set = labelSet("s", invalidSelector)
+			o: situation(exclusiveOnly, withBinding(func(b *Binding) {
+				b.Set = ocmtest.LabelSet("s", ocmtest.InvalidSelector())
 			})),
 			want: Result{Answer: No, Why: notExclusive("s"), Bindings: s, BySetType: true},
 		},
 		"exclusive sets only, and the selector by labels does not match: as without a set": {
-			o: situation(exclusiveOnly, withBinding(func(b *observedBinding) {
-				b.set = labelSet("s", &metav1.LabelSelector{MatchLabels: map[string]string{"env": "test"}})
+			o: situation(exclusiveOnly, withBinding(func(b *Binding) {
+				b.Set = ocmtest.LabelSet("s", &metav1.LabelSelector{MatchLabels: map[string]string{"env": "test"}})
 			})),
 			want: Result{Answer: No, Why: unbound},
 		},
 		"exclusive sets only, and the binding to a set by labels has not been judged: withheld": {
-			o: situation(exclusiveOnly, withBinding(func(b *observedBinding) {
-				b.set, b.binding.Status.Conditions = labelSet("s", all), nil
+			o: situation(exclusiveOnly, withBinding(func(b *Binding) {
+				b.Set, b.Binding.Status.Conditions = ocmtest.LabelSet("s", all), nil
 			})),
 			want: Result{Answer: No, Why: notExclusive("s"), Bindings: s, Member: true, BySetType: true},
 		},
 		"exclusive sets only, and the set is not there: unknown": {
-			o:    situation(exclusiveOnly, withBinding(func(b *observedBinding) { b.set = nil })),
+			o:    situation(exclusiveOnly, withBinding(func(b *Binding) { b.Set = nil })),
 			want: Result{Answer: Unknown, Why: `cannot be selected: ManagedClusterSet "s" does not exist`, Bindings: s},
 		},
 		"exclusive sets only, one by labels and an exclusive one: published": {
 			o: situation(exclusiveOnly, func(o *Observation) {
-				o.bindings = append([]observedBinding{bound("global", labelSet("global", all))}, o.bindings...)
+				o.Bindings = append([]Binding{bound("global", ocmtest.LabelSet("global", all))}, o.Bindings...)
 			}),
 			want: Result{Answer: Yes, Bindings: []string{"global", "s"}, Member: true},
 		},
 		"exclusive sets only, one by labels and one that is not there: unknown": {
 			o: situation(exclusiveOnly, func(o *Observation) {
-				o.bindings = []observedBinding{bound("global", labelSet("global", all)), bound("gone", nil)}
+				o.Bindings = []Binding{bound("global", ocmtest.LabelSet("global", all)), bound("gone", nil)}
 			}),
 			want: Result{Answer: Unknown, Why: `cannot be selected: ManagedClusterSet "gone" does not exist`,
 				Bindings: []string{"global", "gone"}, Member: true},
 		},
 		"exclusive sets only, and bindings may come back: unknown": {
-			o: situation(exclusiveOnly, withBinding(func(b *observedBinding) { b.set = labelSet("global", all) }),
-				func(o *Observation) { o.restoring = []string{bindingCRD} }),
-			want: Result{Answer: Unknown, Why: whyDoubtful(bindingCRD), Bindings: s, Member: true, Untrusted: true},
+			o: situation(exclusiveOnly, withBinding(func(b *Binding) { b.Set = ocmtest.LabelSet("global", all) }),
+				func(o *Observation) { o.RestoringCRDs = []string{BindingCRD} }),
+			want: Result{Answer: Unknown, Why: WhyDoubtful(BindingCRD), Bindings: s, Member: true, Untrusted: true},
 		},
 
 		// 3: Placements
@@ -354,19 +321,19 @@ func TestDecide(t *testing.T) {
 		},
 		"a Placement is undecided, but no binding selects: a positive no": {
 			o: situation(placed(chooser("p", false, 0, unscheduled)),
-				withBinding(func(b *observedBinding) { b.set = exclusiveSet("other") })),
+				withBinding(func(b *Binding) { b.Set = ocmtest.ExclusiveSet("other") })),
 			want: Result{Answer: No, Why: unbound},
 		},
 		"an unknown set, but the Placement says no: a no that rests on the Placement alone": {
-			o:    situation(placed(chooser("p", false, 3)), withBinding(func(b *observedBinding) { b.set = nil })),
+			o:    situation(placed(chooser("p", false, 3)), withBinding(func(b *Binding) { b.Set = nil })),
 			want: Result{Answer: No, Why: notChosen, Bindings: s, ByPlacement: true},
 		},
 		"a Placement is required and there is none: withheld at once": {
-			o:    situation(requiring),
+			o:    situation(requires),
 			want: Result{Answer: No, Why: "is withheld: the Namespace requires a Placement labeled inventory.open-cluster-management.io/publish=true and has none", Bindings: s, Member: true},
 		},
 		"a Placement is required and decides: published": {
-			o: situation(requiring, placed(chooser("p", true, 1))), want: Result{Answer: Yes, Bindings: s, Member: true},
+			o: situation(requires, placed(chooser("p", true, 1))), want: Result{Answer: Yes, Bindings: s, Member: true},
 		},
 		"the Namespace has not been seen, so it is not known whether it requires a Placement": {
 			o: situation(func(o *Observation) { o.Namespace = nil }),
@@ -380,41 +347,41 @@ func TestDecide(t *testing.T) {
 			want: Result{Answer: Unknown, Why: "the hub does not serve a, b", Untrusted: true},
 		},
 		"an API is not served and a set cannot be read: unknown, and not to be trusted": {
-			o:    situation(func(o *Observation) { o.Unserved = []string{"a"}; o.bindings[0].set = nil }),
+			o:    situation(func(o *Observation) { o.Unserved = []string{"a"}; o.Bindings[0].Set = nil }),
 			want: Result{Answer: Unknown, Why: "the hub does not serve a", Bindings: s, Untrusted: true},
 		},
 		"an API is not served, but no binding publishes: withheld at once": {
-			o:    situation(func(o *Observation) { o.Unserved = []string{placementCRD}; o.bindings = nil }),
+			o:    situation(func(o *Observation) { o.Unserved = []string{PlacementCRD}; o.Bindings = nil }),
 			want: Result{Answer: No, Why: "is in no ManagedClusterSet that is bound and published here"},
 		},
 		"the addon may be restored, but no binding publishes: withheld at once": {
 			o: situation(func(o *Observation) {
-				o.restoring, o.Addon, o.bindings = []string{addonCRD}, nil, nil
+				o.RestoringCRDs, o.Addon, o.Bindings = []string{AddonCRD}, nil, nil
 			}),
 			want: Result{Answer: No, Why: "is in no ManagedClusterSet that is bound and published here"},
 		},
 		"bindings are not served: unknown": {
-			o:    situation(func(o *Observation) { o.Unserved = []string{bindingCRD}; o.bindings = nil }),
-			want: Result{Answer: Unknown, Why: "the hub does not serve " + bindingCRD, Untrusted: true},
+			o:    situation(func(o *Observation) { o.Unserved = []string{BindingCRD}; o.Bindings = nil }),
+			want: Result{Answer: Unknown, Why: "the hub does not serve " + BindingCRD, Untrusted: true},
 		},
 		"the set is missing while others are restored: unknown, and not to be trusted": {
-			o: situation(func(o *Observation) { o.restoring = []string{setCRD}; o.bindings[0].set = nil }),
+			o: situation(func(o *Observation) { o.RestoringCRDs = []string{SetCRD}; o.Bindings[0].Set = nil }),
 			want: Result{Answer: Unknown, Why: `cannot be selected: ManagedClusterSet "s" does not exist`,
 				Bindings: s, Untrusted: true},
 		},
 		"a Placement has not decided while others are restored: unknown, and not to be trusted": {
 			o: situation(placed(chooser("p", false, 0, unscheduled)),
-				func(o *Observation) { o.restoring = []string{placementCRD} }),
+				func(o *Observation) { o.RestoringCRDs = []string{PlacementCRD} }),
 			want: Result{Answer: Unknown, Why: `awaits a decision: Placement "p" has not been scheduled`,
 				Bindings: s, Member: true, Undecided: []string{"p"}, Untrusted: true},
 		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, decide(test.o), cmpopts.IgnoreFields(Result{}, "Rests")); diff != "" {
+			if diff := cmp.Diff(test.want, Pair(test.o), cmpopts.IgnoreFields(Result{}, "Rests")); diff != "" {
 				t.Errorf("selection (-want +got):\n%s", diff)
 			}
-			if len(test.o.Unserved) > 0 || len(test.o.restoring) > 0 || len(test.o.lost) > 0 {
+			if len(test.o.Unserved) > 0 || len(test.o.RestoringCRDs) > 0 || len(test.o.Lost) > 0 {
 				return // known only to those who keep a cache
 			}
 			got, steps := Judge("c", factsOf(test.o))
@@ -437,9 +404,9 @@ func TestMissingObjectsMayComeBack(t *testing.T) {
 		decisions  = "placementdecisions.cluster.open-cluster-management.io"
 		addons     = "managedclusteraddons.addon.open-cluster-management.io"
 	)
-	lost := func(o *Observation) { o.lost = []string{"gone"} }
-	off := withBinding(func(b *observedBinding) {
-		b.binding.Labels = map[string]string{"inventory.open-cluster-management.io/publish": "false"}
+	lost := func(o *Observation) { o.Lost = []string{"gone"} }
+	off := withBinding(func(b *Binding) {
+		b.Binding.Labels = map[string]string{"inventory.open-cluster-management.io/publish": "false"}
 	})
 	tests := map[string]struct {
 		change func(*Observation)
@@ -453,37 +420,37 @@ func TestMissingObjectsMayComeBack(t *testing.T) {
 			want: No, rests: []string{clusters}},
 		"no addon": {change: func(o *Observation) { o.Addon = nil },
 			want: No, rests: []string{clusters, addons}},
-		"no binding": {change: func(o *Observation) { o.bindings = nil }, want: No, rests: []string{bindings}},
+		"no binding": {change: func(o *Observation) { o.Bindings = nil }, want: No, rests: []string{bindings}},
 		"no binding but one that does not publish": {change: off, want: No, rests: []string{bindings}},
 		"no binding but one that is being deleted": {
-			change: withBinding(func(b *observedBinding) { b.binding.DeletionTimestamp = ptr.To(metav1.Now()) }),
+			change: withBinding(func(b *Binding) { b.Binding.DeletionTimestamp = ptr.To(metav1.Now()) }),
 			want:   No, rests: []string{bindings},
 		},
 		"no binding but of another set": {
-			change: withBinding(func(b *observedBinding) { b.set = exclusiveSet("other") }),
+			change: withBinding(func(b *Binding) { b.Set = ocmtest.ExclusiveSet("other") }),
 			want:   No, rests: []string{bindings, sets, clusters},
 		},
 		"no binding but one that is not bound": {
-			change: withBinding(func(b *observedBinding) {
-				b.binding.Status.Conditions = []metav1.Condition{ocmtest.Condition("Bound", "False", "R", "")}
+			change: withBinding(func(b *Binding) {
+				b.Binding.Status.Conditions = []metav1.Condition{ocmtest.Condition("Bound", "False", "R", "")}
 			}),
 			want: No, rests: []string{bindings, sets, clusters},
 		},
 		"no binding but of another set and one that does not publish": {
 			change: func(o *Observation) {
 				off(o)
-				o.bindings = append(o.bindings, bound("other", exclusiveSet("other")))
+				o.Bindings = append(o.Bindings, bound("other", ocmtest.ExclusiveSet("other")))
 			},
 			want: No, rests: []string{bindings, sets, clusters},
 		},
 		"not chosen by a Placement": {change: placed(chooser("p", false, 3)), want: No,
 			rests: []string{placements, decisions, bindings, sets, clusters}},
-		"a Placement is required":     {change: requiring, want: No, rests: []string{placements}},
+		"a Placement is required":     {change: requires, want: No, rests: []string{placements}},
 		"the last Placement has gone": {change: lost, want: Yes, rests: []string{placements}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			got := decide(situation(test.change))
+			got := Pair(situation(test.change))
 			if got.Answer != test.want {
 				t.Errorf("answer %d, want %d", got.Answer, test.want)
 			}
@@ -500,8 +467,8 @@ func TestMissingObjectsMayComeBack(t *testing.T) {
 				if want == Yes && crd == placements {
 					want = Unknown
 				}
-				restoring := situation(test.change, func(o *Observation) { o.restoring = []string{crd} })
-				got := decide(restoring)
+				restoring := situation(test.change, func(o *Observation) { o.RestoringCRDs = []string{crd} })
+				got := Pair(restoring)
 				if got.Answer != want {
 					t.Errorf("with %s recreated: answer %d, want %d", crd, got.Answer, want)
 				}
@@ -526,15 +493,15 @@ func TestMissingObjectsMayComeBack(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := decide(situation(going.change, func(o *Observation) { o.restoring = []string{clusters, addons} }))
+			got := Pair(situation(going.change, func(o *Observation) { o.RestoringCRDs = []string{clusters, addons} }))
 			if diff := cmp.Diff([]string{going.crd}, got.Rests); got.Answer != No || !got.Going || diff != "" {
 				t.Errorf("answer %d, going %t, rests (-want +got):\n%s", got.Answer, got.Going, diff)
 			}
 		})
 	}
 	t.Run("a Placement that is there counts", func(t *testing.T) {
-		o := situation(placed(chooser("p", true, 3)), func(o *Observation) { o.restoring = []string{placements} })
-		if got := decide(o); got.Answer != Yes {
+		o := situation(placed(chooser("p", true, 3)), func(o *Observation) { o.RestoringCRDs = []string{placements} })
+		if got := Pair(o); got.Answer != Yes {
 			t.Errorf("answer %d, want Yes", got.Answer)
 		}
 	})
@@ -542,10 +509,10 @@ func TestMissingObjectsMayComeBack(t *testing.T) {
 
 // A tenant may create thousands of Placements, and every pair keeps the answer.
 func TestAnAnswerExplainsOnlyAFewPlacements(t *testing.T) {
-	var placements []observedPlacement
+	var placements []ObservedPlacement
 	for n := range 2000 {
-		placements = append(placements, chooser(fmt.Sprintf("p%04d", n), false, 0, func(p *observedPlacement) {
-			p.placement.Status.Conditions = nil
+		placements = append(placements, chooser(fmt.Sprintf("p%04d", n), false, 0, func(p *ObservedPlacement) {
+			p.Placement.Status.Conditions = nil
 		}))
 	}
 	answer, why, undecided := placementsAnswer(situation(placed(placements...)))
@@ -557,5 +524,26 @@ func TestAnAnswerExplainsOnlyAFewPlacements(t *testing.T) {
 		`Placement "p0004" has not been scheduled; and 1995 more`
 	if why != want {
 		t.Errorf("why: %.500s", why)
+	}
+}
+
+func TestInInventory(t *testing.T) {
+	now := metav1.Now()
+	for name, test := range map[string]struct {
+		o    Observation
+		want bool
+	}{
+		"a cluster with the addon": {o: situation(), want: true},
+		"whatever the namespace does": {o: situation(func(o *Observation) { o.Namespace, o.Bindings = nil, nil }),
+			want: true},
+		"without the addon": {o: situation(func(o *Observation) { o.Addon = nil })},
+		"on its way out":    {o: situation(func(o *Observation) { o.Cluster.DeletionTimestamp = &now })},
+		"no cluster":        {o: situation(func(o *Observation) { o.Cluster = (*clusterv1.ManagedCluster)(nil) })},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := test.o.InInventory(); got != test.want {
+				t.Errorf("in the inventory is %t, want %t", got, test.want)
+			}
+		})
 	}
 }

@@ -1,4 +1,4 @@
-package selection
+package routes
 
 import (
 	"testing"
@@ -24,7 +24,7 @@ func TestMembershipChanged(t *testing.T) {
 		Status: clusterv1.ManagedClusterStatus{
 			Version:       clusterv1.ManagedClusterVersion{Kubernetes: "v1"},
 			Conditions:    []metav1.Condition{ocmtest.Condition("ManagedClusterConditionAvailable", "True", "R", "m")},
-			ClusterClaims: []clusterv1.ManagedClusterClaim{claim("a", "1")},
+			ClusterClaims: []clusterv1.ManagedClusterClaim{{Name: "a", Value: "1"}},
 		},
 	}
 	edit := predicatetest.As[*clusterv1.ManagedCluster]
@@ -71,7 +71,7 @@ func TestMembershipChanged(t *testing.T) {
 }
 
 func TestSetChanged(t *testing.T) {
-	set := labelSet("s", &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}})
+	set := ocmtest.LabelSet("s", &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}})
 	edit := predicatetest.As[*clusterv1beta2.ManagedClusterSet]
 	predicatetest.Check(t, kube.OnChange(setChanged), map[string]predicatetest.Update{
 		"its count of clusters": {Before: set, Want: false, Edit: edit(func(s *clusterv1beta2.ManagedClusterSet) {
@@ -88,7 +88,7 @@ func TestSetChanged(t *testing.T) {
 }
 
 func TestBindingChanged(t *testing.T) {
-	binding := bound("s", nil).binding
+	binding := ocmtest.Binding("", "s")
 	edit := predicatetest.As[*clusterv1beta2.ManagedClusterSetBinding]
 	predicatetest.Check(t, kube.OnChange(bindingChanged), map[string]predicatetest.Update{
 		"since when it is bound": {Before: binding, Want: false, Edit: edit(func(b *clusterv1beta2.ManagedClusterSetBinding) {
@@ -110,7 +110,7 @@ func TestBindingChanged(t *testing.T) {
 }
 
 func TestPlacementPredicates(t *testing.T) {
-	publishing := chooser("p", false, 1).placement
+	publishing := ocmtest.Publishing("p", 1)
 	other := publishing.DeepCopy()
 	other.Labels = nil
 	edit := predicatetest.As[*clusterv1beta1.Placement]
@@ -150,7 +150,7 @@ func TestPlacementPredicates(t *testing.T) {
 }
 
 func TestDecisionChanged(t *testing.T) {
-	decision := slice("p-1", "p", "a", "b")
+	decision := ocmtest.Slice("p-1", "p", "a", "b")
 	edit := predicatetest.As[*clusterv1beta1.PlacementDecision]
 	predicatetest.Check(t, kube.OnChange(decisionChanged), map[string]predicatetest.Update{
 		"a score or reason": {Before: decision, Want: false, Edit: edit(func(d *clusterv1beta1.PlacementDecision) {
@@ -182,20 +182,4 @@ func TestRequirementChanged(t *testing.T) {
 			n.Annotations["inventory.open-cluster-management.io/require-placement"] = "true"
 		})},
 	})
-}
-
-func TestCRDs(t *testing.T) {
-	for name, want := range map[string]bool{
-		"clusterprofiles.multicluster.x-k8s.io":                 true,
-		"managedclusteraddons.addon.open-cluster-management.io": true,
-		"placementdecisions.cluster.open-cluster-management.io": true,
-		"placementdecisions.multicluster.x-k8s.io":              false,
-		"others.example.com":                                    false,
-	} {
-		crd := kube.Partial(kube.CRDKind)
-		crd.Name = name
-		if got := kube.Named(CRDs()...).Create(event.CreateEvent{Object: crd}); got != want {
-			t.Errorf("%s passes is %t, want %t", name, got, want)
-		}
-	}
 }

@@ -1,4 +1,4 @@
-package selection
+package routes
 
 import (
 	"slices"
@@ -15,6 +15,7 @@ import (
 	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection/rule"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
@@ -22,7 +23,7 @@ import (
 func ofPublishing(changed func(before, after client.Object) bool) predicate.Predicate {
 	isPublishing := func(obj client.Object) bool {
 		placement, ok := obj.(*clusterv1beta1.Placement)
-		return ok && publishes(placement)
+		return ok && rule.Publishes(placement)
 	}
 	return predicate.And(kube.OnChange(changed), predicate.Funcs{
 		CreateFunc: func(e event.CreateEvent) bool { return isPublishing(e.Object) },
@@ -70,7 +71,7 @@ func bindingChanged(before, after client.Object) bool {
 func placementScopeChanged(before, after client.Object) bool {
 	b, okBefore := before.(*clusterv1beta1.Placement)
 	a, okAfter := after.(*clusterv1beta1.Placement)
-	return !okBefore || !okAfter || publishes(b) != publishes(a)
+	return !okBefore || !okAfter || rule.Publishes(b) != rule.Publishes(a)
 }
 
 // placementStatusChanged compares whether a Placement's decisions are complete.
@@ -92,15 +93,15 @@ func placementStatusChanged(before, after client.Object) bool {
 func decisionChanged(before, after client.Object) bool {
 	b, okBefore := before.(*clusterv1beta1.PlacementDecision)
 	a, okAfter := after.(*clusterv1beta1.PlacementDecision)
-	return !okBefore || !okAfter || placementOf(b) != placementOf(a) ||
-		!slices.Equal(decidedClusters(b), decidedClusters(a))
+	return !okBefore || !okAfter || rule.PlacementOf(b) != rule.PlacementOf(a) ||
+		!slices.Equal(rule.DecidedClusters(b), rule.DecidedClusters(a))
 }
 
 // choiceChanged is decisionChanged for users of decision groups, too.
 func choiceChanged(before, after client.Object) bool {
 	b, okBefore := before.(*clusterv1beta1.PlacementDecision)
 	a, okAfter := after.(*clusterv1beta1.PlacementDecision)
-	return !okBefore || !okAfter || decisionChanged(b, a) || groupOf(b) != groupOf(a)
+	return !okBefore || !okAfter || decisionChanged(b, a) || rule.GroupOf(b) != rule.GroupOf(a)
 }
 
 // requirementChanged compares whether a Namespace requires a Placement.

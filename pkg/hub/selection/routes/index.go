@@ -1,7 +1,6 @@
-package selection
+package routes
 
 import (
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
@@ -10,6 +9,7 @@ import (
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection/rule"
 )
 
 // Indexes that map events to the pairs they concern.
@@ -47,18 +47,18 @@ const (
 
 const (
 	selectsByLabels = "true"
-	published       = "true"
+	Published       = "true"
 )
 
-// profileIndexes is how many of indexes, at the end, need ClusterProfiles, which may be served
+// ProfileIndexes is how many of indexes, at the end, need ClusterProfiles, which may be served
 // late.
-const profileIndexes = 2
+const ProfileIndexes = 2
 
-// indexes are all of the above.
-var indexes = []struct {
-	object  client.Object
-	name    string
-	extract client.IndexerFunc
+// Indexes are all of the above.
+var Indexes = []struct {
+	Object  client.Object
+	Name    string
+	Extract client.IndexerFunc
 }{
 	{&clusterv1.ManagedCluster{}, IndexClusterBySet, indexClusterBySet},
 	{&clusterv1beta2.ManagedClusterSet{}, IndexSetByLabelSelector, indexSetByLabelSelector},
@@ -76,7 +76,7 @@ func indexClusterBySet(obj client.Object) []string {
 }
 
 func indexSetByLabelSelector(obj client.Object) []string {
-	if set, ok := obj.(*clusterv1beta2.ManagedClusterSet); ok && !isExclusive(set) {
+	if set, ok := obj.(*clusterv1beta2.ManagedClusterSet); ok && !rule.IsExclusive(set) {
 		return []string{selectsByLabels}
 	}
 	return nil
@@ -90,22 +90,22 @@ func indexBindingBySet(obj client.Object) []string {
 }
 
 func indexPublishingPlacement(obj client.Object) []string {
-	if placement, ok := obj.(*clusterv1beta1.Placement); ok && publishes(placement) {
-		return []string{published}
+	if placement, ok := obj.(*clusterv1beta1.Placement); ok && rule.Publishes(placement) {
+		return []string{Published}
 	}
 	return nil
 }
 
 func indexDecisionByPlacement(obj client.Object) []string {
-	return nonEmpty(placementOf(obj))
+	return nonEmpty(rule.PlacementOf(obj))
 }
 
 func indexDecisionByCluster(obj client.Object) []string {
 	decision, ok := obj.(*clusterv1beta1.PlacementDecision)
-	if !ok || placementOf(decision) == "" {
+	if !ok || rule.PlacementOf(decision) == "" {
 		return nil
 	}
-	return decidedClusters(decision)
+	return rule.DecidedClusters(decision)
 }
 
 func indexByMemberID(obj client.Object) []string {
@@ -113,7 +113,7 @@ func indexByMemberID(obj client.Object) []string {
 }
 
 func indexProfileByMemberID(obj client.Object) []string {
-	if profile, ok := obj.(*inventoryv1alpha1.ClusterProfile); !ok || !IsMarked(profile) {
+	if profile, ok := obj.(*inventoryv1alpha1.ClusterProfile); !ok || !rule.IsMarked(profile) {
 		return nil
 	}
 	return indexByMemberID(obj)
@@ -121,33 +121,6 @@ func indexProfileByMemberID(obj client.Object) []string {
 
 func indexProfileByName(obj client.Object) []string {
 	return []string{obj.GetName()}
-}
-
-func placementOf(decision client.Object) string {
-	return decision.GetLabels()[clusterv1beta1.PlacementLabel]
-}
-
-// placementKey returns the Placement to which a slice belongs.
-func placementKey(decision client.Object) types.NamespacedName {
-	return types.NamespacedName{Namespace: decision.GetNamespace(), Name: placementOf(decision)}
-}
-
-// decidedClusters returns the clusters in a slice. OCM leaves entries without a name while
-// it fills a slice.
-func decidedClusters(decision *clusterv1beta1.PlacementDecision) []string {
-	names := make([]string, 0, len(decision.Status.Decisions))
-	for _, d := range decision.Status.Decisions {
-		if d.ClusterName != "" {
-			names = append(names, d.ClusterName)
-		}
-	}
-	return names
-}
-
-// isExclusive reports whether a set's members are the clusters whose label names it.
-func isExclusive(set *clusterv1beta2.ManagedClusterSet) bool {
-	selectorType := set.Spec.ClusterSelector.SelectorType
-	return selectorType == "" || selectorType == clusterv1beta2.ExclusiveClusterSetLabel
 }
 
 func nonEmpty(value string) []string {

@@ -1,4 +1,4 @@
-package selection
+package rule
 
 import (
 	"cmp"
@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/util/intstr"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 )
 
@@ -47,7 +46,7 @@ func layoutOf(decisions []clusterv1beta1.PlacementDecision) *layout {
 	ordered := make([]*clusterv1beta1.PlacementDecision, len(decisions))
 	for i := range decisions {
 		ordered[i] = &decisions[i]
-		l.grouped = l.grouped || groupOf(&decisions[i]) != Group{}
+		l.grouped = l.grouped || GroupOf(&decisions[i]) != Group{}
 	}
 	slices.SortFunc(ordered, func(a, b *clusterv1beta1.PlacementDecision) int {
 		return cmp.Or(cmp.Compare(numberOf(a.Name), numberOf(b.Name)), cmp.Compare(a.Name, b.Name))
@@ -129,25 +128,17 @@ func (l *layout) mayHide() bool {
 		(l.grouped || l.unlike || len(l.ranges) > 1 || len(l.ranges) == 1 && l.ranges[0].count == fullSlice)
 }
 
-// isGrouped reports whether a Placement has decision groups. OCM writes the labels of a slice
-// after its clusters, so the slices alone do not tell.
-func isGrouped(placement *clusterv1beta1.Placement) bool {
-	strategy := placement.Spec.DecisionStrategy.GroupStrategy
-	size := strategy.ClustersPerDecisionGroup
-	return len(strategy.DecisionGroups) > 0 || size != intstr.IntOrString{} && size != intstr.FromString("100%")
-}
-
-// mayMove reports whether a cluster for which the Placement does not decide may be on its
+// MayMove reports whether a cluster for which the Placement does not decide may be on its
 // way from one slice to another. It may if the slices do not add up, unless one spans it.
-func (p observedPlacement) mayMove(cluster string) bool {
-	return isGrouped(p.placement) || p.surplus() != 0 && !p.spans(cluster) || p.tally.layout.mayMove(cluster)
+func (p ObservedPlacement) MayMove(cluster string) bool {
+	return IsGrouped(p.Placement) || p.surplus() != 0 && !p.spans(cluster) || p.Tally.layout.mayMove(cluster)
 }
 
 // spans reports whether one slice shows that OCM did not choose a cluster when it wrote it.
-func (p observedPlacement) spans(cluster string) bool {
-	return !isGrouped(p.placement) && p.tally.layout.spans(cluster)
+func (p ObservedPlacement) spans(cluster string) bool {
+	return !IsGrouped(p.Placement) && p.Tally.layout.spans(cluster)
 }
 
-// mayHide reports whether a chosen cluster may be missing from the Placement's slices for a
+// MayHide reports whether a chosen cluster may be missing from the Placement's slices for a
 // moment.
-func (p observedPlacement) mayHide() bool { return isGrouped(p.placement) || p.tally.layout.mayHide() }
+func (p ObservedPlacement) MayHide() bool { return IsGrouped(p.Placement) || p.Tally.layout.mayHide() }

@@ -1,4 +1,4 @@
-package selection
+package rule
 
 import (
 	"cmp"
@@ -46,7 +46,7 @@ type Binding struct {
 type Placement struct {
 	placement *clusterv1beta1.Placement
 	clusters  map[string]struct{}
-	tally     tally
+	tally     Tally
 }
 
 // NewPlacements returns the publishing Placements of a namespace, each with its own slices.
@@ -54,33 +54,34 @@ type Placement struct {
 func NewPlacements(placements []*clusterv1beta1.Placement, slicesOfAll []clusterv1beta1.PlacementDecision) []Placement {
 	var publishing []Placement
 	for _, placement := range placements {
-		if !publishes(placement) {
+		if !Publishes(placement) {
 			continue
 		}
 		var own []clusterv1beta1.PlacementDecision
 		for i := range slicesOfAll {
-			if slicesOfAll[i].Namespace == placement.Namespace && placementOf(&slicesOfAll[i]) == placement.Name {
+			if slicesOfAll[i].Namespace == placement.Namespace && PlacementOf(&slicesOfAll[i]) == placement.Name {
 				own = append(own, slicesOfAll[i])
 			}
 		}
-		publishing = append(publishing, newPlacement(placement, own))
+		publishing = append(publishing, NewPlacement(placement, own))
 	}
 	slices.SortFunc(publishing, func(a, b Placement) int { return cmp.Compare(a.placement.Name, b.placement.Name) })
 	return publishing
 }
 
-func newPlacement(placement *clusterv1beta1.Placement, own []clusterv1beta1.PlacementDecision) Placement {
-	p := Placement{placement: placement, clusters: map[string]struct{}{}, tally: tallyOf(own)}
+// NewPlacement returns a Placement with its own slices.
+func NewPlacement(placement *clusterv1beta1.Placement, own []clusterv1beta1.PlacementDecision) Placement {
+	p := Placement{placement: placement, clusters: map[string]struct{}{}, tally: TallyOf(own)}
 	for i := range own {
-		for _, cluster := range decidedClusters(&own[i]) {
+		for _, cluster := range DecidedClusters(&own[i]) {
 			p.clusters[cluster] = struct{}{}
 		}
 	}
 	return p
 }
 
-func (p Placement) observed(cluster string) observedPlacement {
-	return observedPlacement{placement: p.placement, decides: p.decidesFor(cluster), tally: p.tally}
+func (p Placement) Observed(cluster string) ObservedPlacement {
+	return ObservedPlacement{Placement: p.placement, Decides: p.decidesFor(cluster), Tally: p.tally}
 }
 
 // Name returns the Placement's name.
@@ -141,7 +142,7 @@ type Step struct {
 func Decide(cluster string, f Facts) (Observation, Result) {
 	o := f.observation(cluster)
 	if !f.Hidden.Any() {
-		return o, decide(o)
+		return o, Pair(o)
 	}
 	result := Result{Answer: Yes}
 	result.Bindings, result.Member = interestedBindings(o)
@@ -178,15 +179,13 @@ func (f Facts) steps(o Observation) []Step {
 // look cannot tell.
 func (f Facts) observation(cluster string) Observation {
 	o := Observation{
-		name: cluster, ProfileAPI: true, Profile: f.Profile, Namespace: f.Namespace, Cluster: f.Cluster, Addon: f.Addon,
-		exclusiveSetsOnly: f.ExclusiveSetsOnly,
+		Name: cluster, ProfileAPI: true, Profile: f.Profile, Namespace: f.Namespace, Cluster: f.Cluster, Addon: f.Addon,
+		ExclusiveSetsOnly: f.ExclusiveSetsOnly,
 	}
-	for _, b := range f.Bindings {
-		o.bindings = append(o.bindings, observedBinding{binding: b.Binding, set: b.Set})
-	}
-	slices.SortFunc(o.bindings, func(a, b observedBinding) int { return cmp.Compare(a.binding.Name, b.binding.Name) })
+	o.Bindings = slices.Clone(f.Bindings)
+	slices.SortFunc(o.Bindings, func(a, b Binding) int { return cmp.Compare(a.Binding.Name, b.Binding.Name) })
 	for _, p := range f.Placements {
-		o.placements = append(o.placements, p.observed(cluster))
+		o.Placements = append(o.Placements, p.Observed(cluster))
 	}
 	return o
 }
@@ -221,8 +220,8 @@ func (f Facts) bindingSteps(o Observation) []Step {
 		return []Step{hiddenStep(StepBinding, "ManagedClusterSetBindings"), hiddenStep(StepSet, "ManagedClusterSetBindings")}
 	}
 	var best []Step
-	for i := range o.bindings {
-		steps := f.stepsOfBinding(o, o.bindings[i])
+	for i := range o.Bindings {
+		steps := f.stepsOfBinding(o, o.Bindings[i])
 		if best == nil || closeness(steps) > closeness(best) {
 			best = steps
 		}
@@ -234,13 +233,12 @@ func (f Facts) bindingSteps(o Observation) []Step {
 	return best
 }
 
-func (f Facts) stepsOfBinding(o Observation, b observedBinding) []Step {
-	about := &Binding{Binding: b.binding, Set: b.set}
-	bound := Step{Name: StepBinding, Binding: about}
-	bound.Answer, bound.Why = boundAnswer(b.binding)
+func (f Facts) stepsOfBinding(o Observation, b Binding) []Step {
+	bound := Step{Name: StepBinding, Binding: &b}
+	bound.Answer, bound.Why = boundAnswer(b.Binding)
 	var selects Step
 	switch {
-	case f.Hidden.Sets && b.set == nil:
+	case f.Hidden.Sets && b.Set == nil:
 		selects = hiddenStep(StepSet, "ManagedClusterSets")
 	case f.Hidden.Clusters:
 		selects = hiddenStep(StepSet, "ManagedClusters")
@@ -248,12 +246,12 @@ func (f Facts) stepsOfBinding(o Observation, b observedBinding) []Step {
 		selects = Step{Name: StepSet}
 		switch selects.Answer, selects.Why = setAnswer(b, o.Cluster); {
 		case selects.Answer == No:
-			selects.Why = "is not selected by ManagedClusterSet " + quoted(b.set.Name)
+			selects.Why = "is not selected by ManagedClusterSet " + quoted(b.Set.Name)
 		case o.isWithheld(b):
-			selects.Answer, selects.Why, selects.withheld = No, whyNotExclusive(b.set.Name), true
+			selects.Answer, selects.Why, selects.withheld = No, whyNotExclusive(b.Set.Name), true
 		}
 	}
-	selects.Binding = about
+	selects.Binding = &b
 	return []Step{bound, selects}
 }
 
@@ -279,16 +277,16 @@ func (f Facts) placementStep(o Observation) Step {
 	switch {
 	case f.Hidden.Placements:
 		return hiddenStep(StepPlacement, "Placements")
-	case len(o.placements) > 0 && f.Hidden.Decisions:
+	case len(o.Placements) > 0 && f.Hidden.Decisions:
 		return hiddenStep(StepPlacement, "PlacementDecisions")
-	case len(o.placements) == 0 && f.Hidden.Namespaces:
+	case len(o.Placements) == 0 && f.Hidden.Namespaces:
 		return hiddenStep(StepPlacement, "the Namespace, which may require a Placement")
 	case o.Namespace == nil && f.Hidden.Namespaces:
 		o.Namespace = &metav1.PartialObjectMetadata{}
 	}
 	step := Step{Name: StepPlacement}
 	step.Answer, step.Why, _ = placementsAnswer(o)
-	step.Unused = step.Answer == Yes && len(o.placements) == 0
+	step.Unused = step.Answer == Yes && len(o.Placements) == 0
 	return step
 }
 

@@ -1,4 +1,4 @@
-package selection
+package rule
 
 import (
 	"slices"
@@ -8,20 +8,22 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 )
 
 // factsOf are the facts that an observation of cluster "c" rests on.
 func factsOf(o Observation) Facts {
 	f := Facts{
 		Profile: o.Profile, Namespace: o.Namespace, Cluster: o.Cluster, Addon: o.Addon,
-		ExclusiveSetsOnly: o.exclusiveSetsOnly,
+		ExclusiveSetsOnly: o.ExclusiveSetsOnly,
 	}
-	for _, b := range o.bindings {
-		f.Bindings = append(f.Bindings, Binding{Binding: b.binding, Set: b.set})
+	for _, b := range o.Bindings {
+		f.Bindings = append(f.Bindings, Binding{Binding: b.Binding, Set: b.Set})
 	}
-	for _, p := range o.placements {
-		placement := Placement{placement: p.placement, clusters: map[string]struct{}{}, tally: p.tally}
-		if p.decides {
+	for _, p := range o.Placements {
+		placement := Placement{placement: p.Placement, clusters: map[string]struct{}{}, tally: p.Tally}
+		if p.Decides {
 			placement.clusters["c"] = struct{}{}
 		}
 		f.Placements = append(f.Placements, placement)
@@ -59,34 +61,34 @@ func TestStepsNameMissingAndHiddenKinds(t *testing.T) {
 		},
 		"one set is bound, another has the cluster: the latter's binding is what is missing": {
 			o: situation(func(o *Observation) {
-				other := bound("other", exclusiveSet("other"))
-				o.bindings[0].binding.Status.Conditions[0].Status = metav1.ConditionFalse
-				o.bindings = append(o.bindings, other)
+				other := bound("other", ocmtest.ExclusiveSet("other"))
+				o.Bindings[0].Binding.Status.Conditions[0].Status = metav1.ConditionFalse
+				o.Bindings = append(o.Bindings, other)
 			}),
 			answer: No, why: "is in no ManagedClusterSet that is bound and published here", steps: "yyny-", binding: "s",
 		},
 		"a set is bound that does not have the cluster": {
-			o:      situation(withBinding(func(b *observedBinding) { b.set = exclusiveSet("other") })),
+			o:      situation(withBinding(func(b *Binding) { b.Set = ocmtest.ExclusiveSet("other") })),
 			answer: No, why: "is in no ManagedClusterSet that is bound and published here", steps: "yyyn-", binding: "s",
 		},
 		"a set that may not publish is bound, and one that does not have the cluster": {
 			o: situation(exclusiveOnly, func(o *Observation) {
-				o.bindings = []observedBinding{bound("a", exclusiveSet("a")), bound("global", labelSet("global", all))}
+				o.Bindings = []Binding{bound("a", ocmtest.ExclusiveSet("a")), bound("global", ocmtest.LabelSet("global", all))}
 			}),
 			answer: No, why: notExclusive("global"), steps: "yyyn-", binding: "global",
 		},
 		"a set that may not publish is bound, and one that may": {
 			o: situation(exclusiveOnly, func(o *Observation) {
-				o.bindings = append([]observedBinding{bound("global", labelSet("global", all))}, o.bindings...)
+				o.Bindings = append([]Binding{bound("global", ocmtest.LabelSet("global", all))}, o.Bindings...)
 			}),
 			answer: Yes, steps: "yyyy-", binding: "s",
 		},
 		"no binding": {
-			o:      situation(func(o *Observation) { o.bindings = nil }),
+			o:      situation(func(o *Observation) { o.Bindings = nil }),
 			answer: No, why: "is in no ManagedClusterSet that is bound and published here", steps: "yynn-",
 		},
 		"the tenant of one namespace: nothing of the hub is visible, and nothing speaks against it": {
-			o: situation(func(o *Observation) { o.Cluster, o.Addon, o.Namespace, o.bindings[0].set = nil, nil, nil, nil }),
+			o: situation(func(o *Observation) { o.Cluster, o.Addon, o.Namespace, o.Bindings[0].Set = nil, nil, nil, nil }),
 			change: hide(func(h *Hidden) {
 				*h = Hidden{Clusters: true, Addons: true, Sets: true, Namespaces: true}
 			}),
@@ -94,7 +96,7 @@ func TestStepsNameMissingAndHiddenKinds(t *testing.T) {
 		},
 		"the tenant of one namespace, whose Placement does not choose the cluster: certain": {
 			o: situation(placed(chooser("p", false, 3)), func(o *Observation) {
-				o.Cluster, o.Addon, o.Namespace, o.bindings[0].set = nil, nil, nil, nil
+				o.Cluster, o.Addon, o.Namespace, o.Bindings[0].Set = nil, nil, nil, nil
 			}),
 			change: hide(func(h *Hidden) {
 				*h = Hidden{Clusters: true, Addons: true, Sets: true, Namespaces: true}
@@ -108,7 +110,7 @@ func TestStepsNameMissingAndHiddenKinds(t *testing.T) {
 			answer: Unknown, why: "is not known to you: you may not read PlacementDecisions", steps: "yyyyh", binding: "s",
 		},
 		"bindings are hidden": {
-			o:      situation(func(o *Observation) { o.bindings = nil }),
+			o:      situation(func(o *Observation) { o.Bindings = nil }),
 			change: hide(func(h *Hidden) { h.Bindings = true }),
 			answer: Unknown, why: "is not known to you: you may not read ManagedClusterSetBindings", steps: "yyhh-",
 		},
@@ -163,14 +165,14 @@ func TestNewPlacementsReturnsPublishingOnesWithTheirDecisions(t *testing.T) {
 			Namespace: namespace, Name: name, Labels: map[string]string{"inventory.open-cluster-management.io/publish": publish},
 		}}
 	}
-	elsewhere := slice("z-1", "z", "foreign")
+	elsewhere := ocmtest.Slice("z-1", "z", "foreign")
 	elsewhere.Namespace = "other"
 	got := NewPlacements(
 		[]*clusterv1beta1.Placement{placement("ns", "z", "true"),
 			placement("ns", "a", "true"), placement("ns", "silent", "no")},
 		[]clusterv1beta1.PlacementDecision{
-			*slice("z-1", "z", "one", "two"), *slice("z-2", "z", "two", "three"), *slice("a-1", "a"),
-			*slice("silent-1", "silent", "four"), *elsewhere,
+			*ocmtest.Slice("z-1", "z", "one", "two"), *ocmtest.Slice("z-2", "z", "two", "three"), *ocmtest.Slice("a-1", "a"),
+			*ocmtest.Slice("silent-1", "silent", "four"), *elsewhere,
 		})
 	names := map[string][]string{}
 	for _, p := range got {

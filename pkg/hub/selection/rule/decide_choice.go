@@ -1,8 +1,6 @@
-package selection
+package rule
 
 import (
-	"strconv"
-
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
@@ -38,36 +36,39 @@ type Choice struct {
 	// still be added; it is empty if the decisions are complete.
 	Incomplete string
 
-	observed  observedPlacement
-	restoring []string
+	// Observed is the Placement with its decisions.
+	Observed ObservedPlacement
 
-	// lagging are those whose caches may have been older than this process.
-	lagging watch.Lagging
+	// Restoring names the CRDs whose missing objects may not have been restored yet.
+	Restoring []string
+
+	// Lagging are those whose caches may have been older than this process.
+	Lagging watch.Lagging
 }
 
-// choiceObservation is the state of one Placement according to the caches.
-type choiceObservation struct {
+// ChoiceObservation is the state of one Placement according to the caches.
+type ChoiceObservation struct {
 	Observation // without the fields that concern one cluster
 
-	placement *clusterv1beta1.Placement // nil if it does not exist
-	decisions []clusterv1beta1.PlacementDecision
+	Placement *clusterv1beta1.Placement // nil if it does not exist
+	Decisions []clusterv1beta1.PlacementDecision
 }
 
-// decideChoice determines what a Placement chooses.
-func decideChoice(o choiceObservation) Choice {
-	c := Choice{Placement: o.placement, restoring: o.restoring, lagging: o.lagging}
+// ChoiceOf determines what a Placement chooses.
+func ChoiceOf(o ChoiceObservation) Choice {
+	c := Choice{Placement: o.Placement, Restoring: o.RestoringCRDs, Lagging: o.Lagging}
 	c.Result = choiceAnswer(o)
 	if c.Answer != Yes {
 		return c
 	}
-	c.Clusters = chosenClusters(o.decisions)
-	c.observed = observedPlacement{placement: o.placement, tally: tallyOf(o.decisions)}
-	c.Incomplete = undecidedReason(c.observed)
+	c.Clusters = ChosenClusters(o.Decisions)
+	c.Observed = ObservedPlacement{Placement: o.Placement, Tally: TallyOf(o.Decisions)}
+	c.Incomplete = UndecidedReason(c.Observed)
 	return c
 }
 
 // choiceAnswer says whether a Placement publishes, and in a namespace that has a set.
-func choiceAnswer(o choiceObservation) Result {
+func choiceAnswer(o ChoiceObservation) Result {
 	var r Result
 	switch {
 	case len(o.Unserved) > 0:
@@ -76,18 +77,18 @@ func choiceAnswer(o choiceObservation) Result {
 		return Result{Why: "the hub does not serve " + ProfileCRD}
 	case o.Namespace == nil, o.Namespace.DeletionTimestamp != nil:
 		return Result{Why: "the Namespace has not been seen yet, or is being deleted"}
-	case o.placement == nil:
-		return r.deny(o.Observation, "there is no such Placement", placementCRD)
-	case o.placement.DeletionTimestamp != nil:
-		r.Answer, r.Why, r.Rests, r.Going = No, "the Placement is being deleted", []string{placementCRD}, true
+	case o.Placement == nil:
+		return r.deny(o.Observation, "there is no such Placement", PlacementCRD)
+	case o.Placement.DeletionTimestamp != nil:
+		r.Answer, r.Why, r.Rests, r.Going = No, "the Placement is being deleted", []string{PlacementCRD}, true
 		return r
-	case !publishes(o.placement):
+	case !Publishes(o.Placement):
 		r.Answer, r.Why = No, "the Placement is not labeled "+contract.LabelPublish+"=true"
 		return r
 	}
-	switch bound, why := anyBound(o.bindings); bound {
+	switch bound, why := anyBound(o.Bindings); bound {
 	case No:
-		return r.deny(o.Observation, why, unboundCRDs(o.bindings, setCRD)...)
+		return r.deny(o.Observation, why, unboundCRDs(o.Bindings, SetCRD)...)
 	case Unknown:
 		return Result{Why: why}
 	default:
@@ -97,13 +98,13 @@ func choiceAnswer(o choiceObservation) Result {
 
 // anyBound says whether a namespace has a bound and publishing set binding, whatever the
 // set's clusters.
-func anyBound(bindings []observedBinding) (Answer, string) {
+func anyBound(bindings []Binding) (Answer, string) {
 	answer, why := No, "no ManagedClusterSet is bound and published in the Namespace"
 	for _, b := range bindings {
 		if !b.mayPublish() {
 			continue
 		}
-		bound := meta.FindStatusCondition(b.binding.Status.Conditions, clusterv1beta2.ClusterSetBindingBoundType)
+		bound := meta.FindStatusCondition(b.Binding.Status.Conditions, clusterv1beta2.ClusterSetBindingBoundType)
 		switch {
 		case bound != nil && bound.Status == metav1.ConditionTrue:
 			return Yes, ""
@@ -114,12 +115,12 @@ func anyBound(bindings []observedBinding) (Answer, string) {
 	return answer, why
 }
 
-// chosenClusters returns the clusters that slices contain, with their groups. A cluster
+// ChosenClusters returns the clusters that slices contain, with their groups. A cluster
 // that is in two, because OCM has written only one of them so far, is in the first group.
-func chosenClusters(decisions []clusterv1beta1.PlacementDecision) map[string]Group {
+func ChosenClusters(decisions []clusterv1beta1.PlacementDecision) map[string]Group {
 	clusters := map[string]Group{}
 	for i := range decisions {
-		group := groupOf(&decisions[i])
+		group := GroupOf(&decisions[i])
 		for _, decision := range decisions[i].Status.Decisions {
 			if decision.ClusterName == "" {
 				continue
@@ -132,15 +133,6 @@ func chosenClusters(decisions []clusterv1beta1.PlacementDecision) map[string]Gro
 	return clusters
 }
 
-// groupOf returns the decision group of one of OCM's slices.
-func groupOf(decision *clusterv1beta1.PlacementDecision) Group {
-	index, err := strconv.Atoi(decision.Labels[clusterv1beta1.DecisionGroupIndexLabel])
-	if err != nil || index < 0 {
-		index = 0
-	}
-	return Group{Index: index, Name: decision.Labels[clusterv1beta1.DecisionGroupNameLabel]}
-}
-
-// leavingCRDs are the CRDs on which the absence of a cluster from a Placement's decisions
+// LeavingCRDs are the CRDs on which the absence of a cluster from a Placement's decisions
 // rests.
-var leavingCRDs = []string{placementCRD, decisionCRD, bindingCRD, setCRD, clusterCRD}
+var LeavingCRDs = []string{PlacementCRD, DecisionCRD, BindingCRD, SetCRD, ClusterCRD}

@@ -1,4 +1,4 @@
-package selection
+package rule
 
 import (
 	"fmt"
@@ -12,7 +12,6 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
-	clustersdkv1beta2 "open-cluster-management.io/sdk-go/pkg/apis/cluster/v1beta2"
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
@@ -22,7 +21,7 @@ import (
 // Observation is the state of one pair of namespace and cluster according to the caches.
 // Its objects are the caches' own and must not be changed.
 type Observation struct {
-	name string // of the cluster
+	Name string // of the cluster
 
 	// Unserved names the CRDs the rule rests on that the hub does not serve: the content of
 	// their caches means nothing.
@@ -30,10 +29,10 @@ type Observation struct {
 
 	// restoring names the CRDs that were deleted and recreated and whose objects may not
 	// have been restored yet: absences from their caches mean nothing.
-	restoring []string
+	RestoringCRDs []string
 
-	// lagging names the CRDs whose caches may have been older than this process.
-	lagging watch.Lagging
+	// Lagging names the CRDs whose caches may have been older than this process.
+	Lagging watch.Lagging
 
 	// ProfileAPI is true when the hub serves ClusterProfiles.
 	ProfileAPI bool
@@ -44,18 +43,18 @@ type Observation struct {
 	Cluster   *clusterv1.ManagedCluster
 	Addon     *addonv1beta1.ManagedClusterAddOn
 
-	// exclusiveSetsOnly is true if the administrator publishes only through exclusive sets.
-	exclusiveSetsOnly bool
+	// ExclusiveSetsOnly is true if the administrator publishes only through exclusive sets.
+	ExclusiveSetsOnly bool
 
-	bindings   []observedBinding   // of the namespace, by name
-	placements []observedPlacement // of the namespace, labelled for publishing, by name
+	Bindings   []Binding           // of the namespace, by name
+	Placements []ObservedPlacement // of the namespace, labelled for publishing, by name
 
-	// lost names Placements that published and vanished, while it is not certain that
+	// Lost names Placements that published and vanished, while it is not certain that
 	// somebody deleted them.
-	lost []string
+	Lost []string
 
-	// assumesAddon leaves out of account that the addon is absent.
-	assumesAddon bool
+	// AssumesAddon leaves out of account that the addon is absent.
+	AssumesAddon bool
 }
 
 // InInventory reports whether the cluster is in the inventory, whatever the
@@ -67,29 +66,24 @@ func (o Observation) InInventory() bool {
 
 // Restoring reports whether a CRD that the rule depends on was recreated, and its objects
 // may not have been restored yet.
-func (o Observation) Restoring() bool { return len(o.restoring) > 0 }
+func (o Observation) Restoring() bool { return len(o.RestoringCRDs) > 0 }
 
-type observedBinding struct {
-	binding *clusterv1beta2.ManagedClusterSetBinding
-	set     *clusterv1beta2.ManagedClusterSet // nil if it does not exist
+type ObservedPlacement struct {
+	Placement *clusterv1beta1.Placement
+
+	// Decides is true if some slice of the Placement's decisions contains the cluster.
+	Decides bool
+
+	Tally Tally
 }
 
-type observedPlacement struct {
-	placement *clusterv1beta1.Placement
-
-	// decides is true if some slice of the Placement's decisions contains the cluster.
-	decides bool
-
-	tally tally
-}
-
-// decide applies the rule: a profile exists for a cluster of the inventory in a
+// Pair applies the rule: a profile exists for a cluster of the inventory in a
 // namespace with a bound and publishing set binding that selects it, if the
 // namespace's publishing Placements agree.
-func decide(o Observation) Result {
+func Pair(o Observation) Result {
 	r := decideAll(o)
 	if r.Answer == Unknown && r.Untrusted && isUnbound(o) {
-		return Result{Bindings: r.Bindings, Member: r.Member}.deny(o, whyNotBound, bindingCRD)
+		return Result{Bindings: r.Bindings, Member: r.Member}.deny(o, whyNotBound, BindingCRD)
 	}
 	return r
 }
@@ -97,7 +91,7 @@ func decide(o Observation) Result {
 // isUnbound reports whether no binding of the namespace publishes anything, whatever its set
 // is. Then no other kind matters, served or not.
 func isUnbound(o Observation) bool {
-	return !slices.Contains(o.Unserved, bindingCRD) && !slices.ContainsFunc(o.bindings, observedBinding.mayPublish)
+	return !slices.Contains(o.Unserved, BindingCRD) && !slices.ContainsFunc(o.Bindings, Binding.mayPublish)
 }
 
 func decideAll(o Observation) Result {
@@ -111,7 +105,7 @@ func decideAll(o Observation) Result {
 	if accepted, _ := clusterAnswer(o.Cluster); accepted == Yes && inInventory == No {
 		r.ByAddon = true
 	}
-	if inInventory == No && (!r.ByAddon || !o.assumesAddon) {
+	if inInventory == No && (!r.ByAddon || !o.AssumesAddon) {
 		if crd := goingCRD(o.Cluster, o.Addon); crd != "" {
 			r.Answer, r.Why, r.Rests, r.Going = No, whyNot, []string{crd}, true
 			return r
@@ -122,29 +116,29 @@ func decideAll(o Observation) Result {
 	bound, why, bySetType := bindingsAnswer(o)
 	if bound == No {
 		r.ByAddon, r.BySetType = false, bySetType
-		return r.deny(o, why, unboundCRDs(o.bindings, setCRD, clusterCRD)...)
+		return r.deny(o, why, unboundCRDs(o.Bindings, SetCRD, ClusterCRD)...)
 	}
 	// OCM decides among the existing clusters of the bound sets.
 	r.ByAddon = false
 	placed, whyUnplaced, undecided := placementsAnswer(o)
 	if placed == No {
-		r.ByPlacement = len(o.placements) > 0 || len(o.lost) > 0
-		if len(o.placements) == 0 {
-			return r.deny(o, whyUnplaced, placementCRD)
+		r.ByPlacement = len(o.Placements) > 0 || len(o.Lost) > 0
+		if len(o.Placements) == 0 {
+			return r.deny(o, whyUnplaced, PlacementCRD)
 		}
-		return r.deny(o, whyUnplaced, placementCRD, decisionCRD, bindingCRD, setCRD, clusterCRD)
+		return r.deny(o, whyUnplaced, PlacementCRD, DecisionCRD, BindingCRD, SetCRD, ClusterCRD)
 	}
 	switch {
 	case bound == Unknown:
 		r.Why = why
 	case placed == Unknown:
 		r.Why, r.Undecided = whyUnplaced, undecided
-	case len(o.placements) == 0 && slices.Contains(o.restoring, placementCRD):
-		r.Why = whyDoubtful(placementCRD)
+	case len(o.Placements) == 0 && slices.Contains(o.RestoringCRDs, PlacementCRD):
+		r.Why = WhyDoubtful(PlacementCRD)
 	default:
 		r.Answer = Yes
-		if len(o.placements) == 0 && len(o.lost) > 0 {
-			r.Rests = []string{placementCRD}
+		if len(o.Placements) == 0 && len(o.Lost) > 0 {
+			r.Rests = []string{PlacementCRD}
 		}
 	}
 	r.Untrusted = r.Answer == Unknown && o.Restoring()
@@ -155,20 +149,20 @@ func decideAll(o Observation) Result {
 // be restored.
 func (r Result) deny(o Observation, why string, crds ...string) Result {
 	for _, crd := range crds {
-		if slices.Contains(o.restoring, crd) {
-			return r.doubt(crd)
+		if slices.Contains(o.RestoringCRDs, crd) {
+			return r.Doubt(crd)
 		}
 	}
 	r.Answer, r.Why, r.Rests = No, why, crds
 	return r
 }
 
-// doubt makes the answer Unknown because of a CRD.
-func (r Result) doubt(crd string) Result {
-	return Result{Why: whyDoubtful(crd), Untrusted: true, Bindings: r.Bindings, Member: r.Member}
+// Doubt makes the answer Unknown because of a CRD.
+func (r Result) Doubt(crd string) Result {
+	return Result{Why: WhyDoubtful(crd), Untrusted: true, Bindings: r.Bindings, Member: r.Member}
 }
 
-func whyDoubtful(crd string) string {
+func WhyDoubtful(crd string) string {
 	const format = "is left as it is: the CustomResourceDefinition %s is being deleted, missing or new, " +
 		"so missing objects may come back"
 	return fmt.Sprintf(format, crd)
@@ -188,9 +182,9 @@ func inventoryAnswer(cluster *clusterv1.ManagedCluster, addon *addonv1beta1.Mana
 // vanish, so a missing addon rests on both.
 func absentCRDs(cluster *clusterv1.ManagedCluster) []string {
 	if accepted, _ := clusterAnswer(cluster); accepted == No {
-		return []string{clusterCRD}
+		return []string{ClusterCRD}
 	}
-	return []string{clusterCRD, addonCRD}
+	return []string{ClusterCRD, AddonCRD}
 }
 
 func clusterAnswer(cluster *clusterv1.ManagedCluster) (Answer, string) {
@@ -222,9 +216,9 @@ func addonAnswer(addon *addonv1beta1.ManagedClusterAddOn) (Answer, string) {
 func goingCRD(cluster *clusterv1.ManagedCluster, addon *addonv1beta1.ManagedClusterAddOn) string {
 	switch {
 	case cluster != nil && cluster.DeletionTimestamp != nil:
-		return clusterCRD
+		return ClusterCRD
 	case addon != nil && addon.DeletionTimestamp != nil:
-		return addonCRD
+		return AddonCRD
 	default:
 		return ""
 	}
@@ -236,13 +230,13 @@ const whyNotBound = "is in no ManagedClusterSet that is bound and published here
 // is only No because a set is not exclusive.
 func bindingsAnswer(o Observation) (union Answer, why string, bySetType bool) {
 	union, why = No, whyNotBound
-	for _, b := range o.bindings {
+	for _, b := range o.Bindings {
 		one, whyOne := bindingAnswer(b, o.Cluster)
 		switch {
 		case one == No:
 		case o.isWithheld(b):
 			if union == No {
-				why, bySetType = whyNotExclusive(b.set.Name), true
+				why, bySetType = whyNotExclusive(b.Set.Name), true
 			}
 		case one == Yes:
 			return Yes, "", false
@@ -255,8 +249,8 @@ func bindingsAnswer(o Observation) (union Answer, why string, bySetType bool) {
 
 // isWithheld reports whether a bound set publishes nothing because of its type. One that does
 // not exist may be exclusive.
-func (o Observation) isWithheld(b observedBinding) bool {
-	return o.exclusiveSetsOnly && b.set != nil && !isExclusive(b.set)
+func (o Observation) isWithheld(b Binding) bool {
+	return o.ExclusiveSetsOnly && b.Set != nil && !IsExclusive(b.Set)
 }
 
 func whyNotExclusive(set string) string {
@@ -267,20 +261,20 @@ func whyNotExclusive(set string) string {
 
 // unboundCRDs names the CRDs on which it rests that no binding publishes the cluster. The
 // others matter only where a binding may publish something.
-func unboundCRDs(bindings []observedBinding, others ...string) []string {
-	if slices.ContainsFunc(bindings, observedBinding.mayPublish) {
-		return append([]string{bindingCRD}, others...)
+func unboundCRDs(bindings []Binding, others ...string) []string {
+	if slices.ContainsFunc(bindings, Binding.mayPublish) {
+		return append([]string{BindingCRD}, others...)
 	}
-	return []string{bindingCRD}
+	return []string{BindingCRD}
 }
 
 // mayPublish is false if the binding publishes nothing, whatever its set is.
-func (b observedBinding) mayPublish() bool {
-	return b.binding.Labels[contract.LabelPublish] != "false" && b.binding.DeletionTimestamp == nil
+func (b Binding) mayPublish() bool {
+	return b.Binding.Labels[contract.LabelPublish] != "false" && b.Binding.DeletionTimestamp == nil
 }
 
-func bindingAnswer(b observedBinding, cluster *clusterv1.ManagedCluster) (Answer, string) {
-	bound, whyUnbound := boundAnswer(b.binding)
+func bindingAnswer(b Binding, cluster *clusterv1.ManagedCluster) (Answer, string) {
+	bound, whyUnbound := boundAnswer(b.Binding)
 	selects, why := setAnswer(b, cluster)
 	switch {
 	case bound == No, selects == No:
@@ -312,15 +306,15 @@ func boundAnswer(binding *clusterv1beta2.ManagedClusterSetBinding) (Answer, stri
 
 // setAnswer says whether the bound set selects the cluster. A missing set, or one with an
 // invalid selector, may select anything.
-func setAnswer(b observedBinding, cluster *clusterv1.ManagedCluster) (Answer, string) {
-	if b.set == nil {
-		return Unknown, fmt.Sprintf("cannot be selected: ManagedClusterSet %q does not exist", b.binding.Spec.ClusterSet)
+func setAnswer(b Binding, cluster *clusterv1.ManagedCluster) (Answer, string) {
+	if b.Set == nil {
+		return Unknown, fmt.Sprintf("cannot be selected: ManagedClusterSet %q does not exist", b.Binding.Spec.ClusterSet)
 	}
-	selector, err := setSelector(b.set)
+	selector, err := SetSelector(b.Set)
 	switch {
 	case err != nil:
 		const format = "cannot be selected: the selector of ManagedClusterSet %q is invalid: %v"
-		return Unknown, fmt.Sprintf(format, b.set.Name, err)
+		return Unknown, fmt.Sprintf(format, b.Set.Name, err)
 	case cluster != nil && selector.Matches(labels.Set(cluster.Labels)):
 		return Yes, ""
 	default:
@@ -328,21 +322,15 @@ func setAnswer(b observedBinding, cluster *clusterv1.ManagedCluster) (Answer, st
 	}
 }
 
-// setSelector returns the selector of one set. OCM's helpers for all sets do not serve
-// here: they give up at the first invalid one.
-func setSelector(set *clusterv1beta2.ManagedClusterSet) (labels.Selector, error) {
-	return clustersdkv1beta2.BuildClusterSelector(set)
-}
-
 // interestedBindings names the bindings that may make somebody expect a profile, and
 // reports whether the set of one of them is known to select the cluster.
 func interestedBindings(o Observation) (names []string, member bool) {
-	for _, b := range o.bindings {
+	for _, b := range o.Bindings {
 		selects, _ := setAnswer(b, o.Cluster)
-		if selects == No || b.binding.Labels[contract.LabelPublish] == "false" {
+		if selects == No || b.Binding.Labels[contract.LabelPublish] == "false" {
 			continue
 		}
-		names = append(names, b.binding.Name)
+		names = append(names, b.Binding.Name)
 		member = member || selects == Yes
 	}
 	return names, member
@@ -357,7 +345,7 @@ func placementsAnswer(o Observation) (a Answer, why string, undecided []string) 
 	if o.Namespace == nil {
 		return Unknown, "cannot be published: the Namespace has not been seen yet", nil
 	}
-	if len(o.placements) == 0 {
+	if len(o.Placements) == 0 {
 		if requiresPlacement(o.Namespace) {
 			why := "is withheld: the Namespace requires a Placement labeled " + contract.LabelPublish + "=true and has none"
 			return No, why, nil
@@ -365,14 +353,14 @@ func placementsAnswer(o Observation) (a Answer, why string, undecided []string) 
 		return Yes, "", nil
 	}
 	var reasons []string
-	for _, p := range o.placements {
-		if p.decides {
+	for _, p := range o.Placements {
+		if p.Decides {
 			return Yes, "", nil
 		}
-		if reason := undecidedAbout(p, o.name); reason != "" {
-			undecided = append(undecided, p.placement.Name)
+		if reason := UndecidedAbout(p, o.Name); reason != "" {
+			undecided = append(undecided, p.Placement.Name)
 			if len(reasons) < maxReasons {
-				reasons = append(reasons, fmt.Sprintf("Placement %q %s", p.placement.Name, reason))
+				reasons = append(reasons, fmt.Sprintf("Placement %q %s", p.Placement.Name, reason))
 			}
 		}
 	}
@@ -385,31 +373,31 @@ func placementsAnswer(o Observation) (a Answer, why string, undecided []string) 
 	return No, "is not chosen by a Placement labeled " + contract.LabelPublish + "=true", nil
 }
 
-// undecidedAbout returns why the absence of a cluster from a Placement's decisions means
+// UndecidedAbout returns why the absence of a cluster from a Placement's decisions means
 // nothing yet, or "" if it means that the cluster is not chosen, or moves. OCM writes each
 // slice as a whole. So a slice that has names on both sides of the cluster's shows that the
 // cluster was not chosen, even if another slice was not written, and the sum is wrong. If
 // slices list clusters that are no longer selected, none has to be missing.
-func undecidedAbout(p observedPlacement, cluster string) string {
+func UndecidedAbout(p ObservedPlacement, cluster string) string {
 	reason := unscheduledReason(p)
 	if reason == "" && !p.spans(cluster) && p.surplus() < 0 {
-		reason = undecidedReason(p)
+		reason = UndecidedReason(p)
 	}
 	return reason
 }
 
-// undecidedReason returns why a Placement's decisions do not say what it chooses, or "".
-func undecidedReason(p observedPlacement) string {
+// UndecidedReason returns why a Placement's decisions do not say what it chooses, or "".
+func UndecidedReason(p ObservedPlacement) string {
 	reason := unscheduledReason(p)
 	if reason == "" && p.surplus() != 0 {
 		const format = "selects %d clusters, but its decisions list another number"
-		reason = fmt.Sprintf(format, p.placement.Status.NumberOfSelectedClusters)
+		reason = fmt.Sprintf(format, p.Placement.Status.NumberOfSelectedClusters)
 	}
 	return reason
 }
 
-func unscheduledReason(p observedPlacement) string {
-	conditions := p.placement.Status.Conditions
+func unscheduledReason(p ObservedPlacement) string {
+	conditions := p.Placement.Status.Conditions
 	switch {
 	case meta.FindStatusCondition(conditions, clusterv1beta1.PlacementConditionSatisfied) == nil:
 		return "has not been scheduled"
@@ -421,29 +409,6 @@ func unscheduledReason(p observedPlacement) string {
 }
 
 // surplus returns how many clusters more a Placement's decisions list than it selects.
-func (p observedPlacement) surplus() int {
-	return p.tally.decisions - int(p.placement.Status.NumberOfSelectedClusters)
-}
-
-func requiresPlacement(namespace *metav1.PartialObjectMetadata) bool {
-	return namespace.Annotations[contract.AnnotationRequirePlacement] == "true"
-}
-
-func publishes(placement *clusterv1beta1.Placement) bool {
-	return placement.Labels[contract.LabelPublish] == "true"
-}
-
-// isOlder reports whether a profile was created before its cluster (nil: none).
-func isOlder(profile *inventoryv1alpha1.ClusterProfile, cluster *clusterv1.ManagedCluster) bool {
-	return cluster == nil || profile.CreationTimestamp.Before(&cluster.CreationTimestamp)
-}
-
-// IsOurs reports whether a profile names our cluster manager.
-func IsOurs(profile *inventoryv1alpha1.ClusterProfile) bool {
-	return profile.Spec.ClusterManager.Name == contract.ClusterManagerName
-}
-
-// IsMarked reports whether a profile was created or adopted by this addon.
-func IsMarked(profile *inventoryv1alpha1.ClusterProfile) bool {
-	return IsOurs(profile) && profile.Labels[contract.LabelManagedBy] == contract.ManagedBy
+func (p ObservedPlacement) surplus() int {
+	return p.Tally.decisions - int(p.Placement.Status.NumberOfSelectedClusters)
 }

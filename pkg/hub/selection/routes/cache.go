@@ -1,4 +1,4 @@
-package selection
+package routes
 
 import (
 	corev1 "k8s.io/api/core/v1"

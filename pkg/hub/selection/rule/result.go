@@ -1,6 +1,8 @@
-package selection
+package rule
 
 import (
+	"fmt"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -73,4 +75,40 @@ type Result struct {
 	// Inconclusive names the Placements whose slices could not tell a move of the cluster from
 	// its removal for as long as anybody waits, so that the No counts now.
 	Inconclusive []types.NamespacedName
+}
+
+const (
+	WhyLags = "is decided when the manager's cache has caught up with the hub"
+
+	// LagRecheck is how soon to look again at what the cache lacks and the hub has.
+	LagRecheck = time.Second
+)
+
+// Unsettled makes a No Unknown until it is time to ask again. why is about each of the
+// Placements.
+func (r Result) Unsettled(again time.Duration, why string, placements ...string) Result {
+	var reasons []string
+	for _, name := range placements[:min(len(placements), maxReasons)] {
+		reasons = append(reasons, fmt.Sprintf(why, name))
+	}
+	r = r.Postponed(again, "awaits a decision: "+strings.Join(reasons, "; "))
+	r.Undecided = placements
+	return r
+}
+
+// Postponed makes a result Unknown until it is time to ask again.
+func (r Result) Postponed(again time.Duration, why string) Result {
+	return Result{Why: why, Again: again, Untrusted: true, Bindings: r.Bindings, Member: r.Member}
+}
+
+// Vanished is unsettled for Placements that do not exist: no event of theirs will come.
+func (r Result) Vanished(again time.Duration, placements ...string) Result {
+	r = r.Unsettled(again, "Placement %q has vanished, and may be about to be recreated", placements...)
+	r.Undecided = nil
+	return r
+}
+
+// Lagging makes an answer Unknown that the hub does not confirm, until the cache has caught up.
+func (r Result) Lagging() Result {
+	return Result{Why: WhyLags, Again: LagRecheck, Untrusted: true, Bindings: r.Bindings, Member: r.Member}
 }

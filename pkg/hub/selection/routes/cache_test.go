@@ -1,4 +1,4 @@
-package selection
+package routes
 
 import (
 	"maps"
@@ -58,11 +58,11 @@ func TestCacheKeepsOnlyWhatIsRead(t *testing.T) {
 	tests := map[string]struct{ in, want client.Object }{
 		"ManagedClusterSet": {
 			in: &clusterv1beta2.ManagedClusterSet{
-				ObjectMeta: fat(), Spec: exclusiveSet("").Spec,
+				ObjectMeta: fat(), Spec: ocmtest.ExclusiveSet("").Spec,
 				Status: clusterv1beta2.ManagedClusterSetStatus{Conditions: []metav1.Condition{ocmtest.Condition("A",
 					"True", "R", "")}},
 			},
-			want: &clusterv1beta2.ManagedClusterSet{ObjectMeta: lean(nil), Spec: exclusiveSet("").Spec},
+			want: &clusterv1beta2.ManagedClusterSet{ObjectMeta: lean(nil), Spec: ocmtest.ExclusiveSet("").Spec},
 		},
 		"Placement": {
 			in: &clusterv1beta1.Placement{

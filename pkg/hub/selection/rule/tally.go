@@ -1,4 +1,4 @@
-package selection
+package rule
 
 import (
 	"hash/maphash"
@@ -6,21 +6,21 @@ import (
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 )
 
-// tally summarizes all slices of a Placement's decisions.
-type tally struct {
+// Tally summarizes all slices of a Placement's decisions.
+type Tally struct {
 	// decisions is how many clusters all slices contain. A cluster in two slices, because
 	// OCM has written only one of them so far, counts once.
 	decisions int
 
-	// slices and versions distinguish states of the slices.
-	slices   int
+	// Slices and versions distinguish states of the slices.
+	Slices   int
 	versions uint64
 
 	// layout is nil if there is none to look at.
 	layout *layout
 }
 
-func tallyOf(decisions []clusterv1beta1.PlacementDecision) tally {
+func TallyOf(decisions []clusterv1beta1.PlacementDecision) Tally {
 	clusters := map[string]struct{}{}
 	for i := range decisions {
 		for _, decision := range decisions[i].Status.Decisions {
@@ -29,8 +29,8 @@ func tallyOf(decisions []clusterv1beta1.PlacementDecision) tally {
 			}
 		}
 	}
-	return tally{
-		decisions: len(clusters), slices: len(decisions), versions: versionsOf(decisions), layout: layoutOf(decisions),
+	return Tally{
+		decisions: len(clusters), Slices: len(decisions), versions: versionsOf(decisions), layout: layoutOf(decisions),
 	}
 }
 
@@ -44,13 +44,13 @@ func versionsOf(decisions []clusterv1beta1.PlacementDecision) (sum uint64) {
 	return sum
 }
 
-// isOf reports whether it is the tally of the slices in these versions.
-func (t tally) isOf(decisions []clusterv1beta1.PlacementDecision) bool {
-	return t.layout != nil && t.slices == len(decisions) && t.versions == versionsOf(decisions)
+// IsOf reports whether it is the tally of the slices in these versions.
+func (t Tally) IsOf(decisions []clusterv1beta1.PlacementDecision) bool {
+	return t.layout != nil && t.Slices == len(decisions) && t.versions == versionsOf(decisions)
 }
 
-// withoutLayout returns what distinguishes it from other tallies.
-func (t tally) withoutLayout() tally {
+// WithoutLayout returns what distinguishes it from other tallies.
+func (t Tally) WithoutLayout() Tally {
 	t.layout = nil
 	return t
 }

@@ -1,4 +1,4 @@
-package selection
+package routes
 
 import (
 	"context"
@@ -21,6 +21,7 @@ import (
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection/rule"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
@@ -38,18 +39,46 @@ type Remembered interface {
 //
 // On an update each route is taken twice, with the old and with the new object.
 type Routes struct {
-	reader     client.Reader
-	rule       *Rule
-	settling   *settling
-	changes    *changeTracker
+	rule       Rule
 	remembered Remembered
 }
 
-// Routes returns the routes for a controller that remembers some pairs.
-func (r *Rule) Routes(remembered Remembered) Routes {
-	return Routes{
-		reader: r.cache, rule: r, settling: r.settling, changes: r.changes, remembered: remembered,
-	}
+// Settling is told what events show of Placements and pairs, which the caches may show only for
+// a moment.
+type Settling interface {
+	// Vanished says that a Placement does not exist, Unpublished that it no longer publishes, and
+	// Widen that a namespace is gone.
+	Vanished(placement types.NamespacedName)
+	Unpublished(placement types.NamespacedName)
+	Widen(namespace string)
+
+	// Chosen says that clusters were in the decisions of a Placement, and Present that a pair's
+	// was in those of one.
+	Chosen(placement types.NamespacedName, clusters []string)
+	Present(pair types.NamespacedName)
+
+	// TakeAwaited reports whether pairs wait for the decisions of a Placement, and forgets that
+	// they do.
+	TakeAwaited(placement types.NamespacedName) bool
+}
+
+// Rule is what the routes need of the rule.
+type Rule struct {
+	Reader   client.Reader // the cache
+	Settling Settling
+
+	// IsInstall reports whether the install strategy refers to a Placement.
+	IsInstall func(ctx context.Context, placement types.NamespacedName) (bool, error)
+
+	// Touched is called with each pair that an event concerns, and installChanged with the
+	// namespace of each Placement of the install strategy whose choice may have changed.
+	Touched        func(pair types.NamespacedName)
+	InstallChanged func(namespace string)
+}
+
+// New returns the routes for a controller that remembers some pairs.
+func New(rule Rule, remembered Remembered) Routes {
+	return Routes{rule: rule, remembered: remembered}
 }
 
 // Watch adds to a controller of pairs the watches of everything the rule reads, except
@@ -62,21 +91,21 @@ func (r Routes) Watch(b *builder.Builder, contentChanged func(before, after clie
 	})
 	namespaceMatters := kube.OnChange(requirementChanged)
 	return b.
-		Watches(&clusterv1.ManagedCluster{}, r.route(r.pairsForCluster), when(clusterMatters)).
-		Watches(&addonv1beta1.ManagedClusterAddOn{}, r.route(r.pairsForAddon), when(kube.OnChange(kube.Never))).
-		Watches(&clusterv1beta2.ManagedClusterSet{}, r.route(r.pairsForSet), when(kube.OnChange(setChanged))).
-		Watches(&clusterv1beta2.ManagedClusterSetBinding{}, r.route(r.pairsForBinding), when(kube.OnChange(bindingChanged))).
-		Watches(&clusterv1beta1.Placement{}, r.route(r.pairsForPlacement), when(ofPublishing(placementScopeChanged))).
-		Watches(&clusterv1beta1.Placement{}, r.route(r.pairsAwaiting), when(kube.OnChange(placementStatusChanged))).
-		Watches(&clusterv1beta1.PlacementDecision{}, r.route(r.pairsForDecision), when(kube.OnChange(decisionChanged))).
-		WatchesMetadata(kube.Partial(kube.NamespaceKind), r.route(r.pairsForNamespace), when(namespaceMatters))
+		Watches(&clusterv1.ManagedCluster{}, r.Route(r.pairsForCluster), when(clusterMatters)).
+		Watches(&addonv1beta1.ManagedClusterAddOn{}, r.Route(r.pairsForAddon), when(kube.OnChange(kube.Never))).
+		Watches(&clusterv1beta2.ManagedClusterSet{}, r.Route(r.pairsForSet), when(kube.OnChange(setChanged))).
+		Watches(&clusterv1beta2.ManagedClusterSetBinding{}, r.Route(r.PairsForBinding), when(kube.OnChange(bindingChanged))).
+		Watches(&clusterv1beta1.Placement{}, r.Route(r.PairsForPlacement), when(ofPublishing(placementScopeChanged))).
+		Watches(&clusterv1beta1.Placement{}, r.Route(r.PairsAwaiting), when(kube.OnChange(placementStatusChanged))).
+		Watches(&clusterv1beta1.PlacementDecision{}, r.Route(r.PairsForDecision), when(kube.OnChange(decisionChanged))).
+		WatchesMetadata(kube.Partial(kube.NamespaceKind), r.Route(r.pairsForNamespace), when(namespaceMatters))
 }
 
-func (r Routes) route(find handler.MapFunc) handler.EventHandler {
+func (r Routes) Route(find handler.MapFunc) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, obj client.Object) []reconcile.Request {
 		found := find(ctx, obj)
 		for _, request := range found {
-			r.changes.announce(request.NamespacedName)
+			r.rule.Touched(request.NamespacedName)
 		}
 		return found
 	})
@@ -113,7 +142,7 @@ func (r Routes) pairsForCluster(ctx context.Context, obj client.Object) []reconc
 // pairsForAddon maps a ManagedClusterAddOn to the cluster's pairs.
 func (r Routes) pairsForAddon(ctx context.Context, obj client.Object) []reconcile.Request {
 	found := pairs{}
-	cluster, err := kube.Get(ctx, r.reader, types.NamespacedName{Name: obj.GetNamespace()}, &clusterv1.ManagedCluster{})
+	cluster, err := kube.Get(ctx, r.rule.Reader, types.NamespacedName{Name: obj.GetNamespace()}, &clusterv1.ManagedCluster{})
 	if err == nil {
 		var labels map[string]string
 		if cluster != nil {
@@ -148,9 +177,9 @@ func (r Routes) pairsForSet(ctx context.Context, obj client.Object) []reconcile.
 	return found.requests(ctx, err)
 }
 
-// pairsForBinding maps a ManagedClusterSetBinding to the pairs of its namespace with the
+// PairsForBinding maps a ManagedClusterSetBinding to the pairs of its namespace with the
 // bound set's members.
-func (r Routes) pairsForBinding(ctx context.Context, obj client.Object) []reconcile.Request {
+func (r Routes) PairsForBinding(ctx context.Context, obj client.Object) []reconcile.Request {
 	found := pairs{}
 	binding, ok := obj.(*clusterv1beta2.ManagedClusterSetBinding)
 	if !ok {
@@ -167,43 +196,43 @@ func (r Routes) pairsForBinding(ctx context.Context, obj client.Object) []reconc
 func (r Routes) pairsForNamespace(ctx context.Context, obj client.Object) []reconcile.Request {
 	found := pairs{}
 	key := client.ObjectKeyFromObject(obj)
-	namespace, err := kube.Get(ctx, r.reader, key, kube.Partial(kube.NamespaceKind))
+	namespace, err := kube.Get(ctx, r.rule.Reader, key, kube.Partial(kube.NamespaceKind))
 	if err != nil {
 		return found.requests(ctx, err)
 	}
 	if namespace == nil {
-		r.settling.widen(key.Name)
+		r.rule.Settling.Widen(key.Name)
 	}
 	err = r.addNamespace(ctx, found, key.Name)
 	return found.requests(ctx, err)
 }
 
-// pairsForPlacement maps a Placement that began or ceased to publish to all pairs of its
+// PairsForPlacement maps a Placement that began or ceased to publish to all pairs of its
 // namespace.
-func (r Routes) pairsForPlacement(ctx context.Context, obj client.Object) []reconcile.Request {
+func (r Routes) PairsForPlacement(ctx context.Context, obj client.Object) []reconcile.Request {
 	key := client.ObjectKeyFromObject(obj)
 	found := pairs{}
-	placement, err := kube.Get(ctx, r.reader, key, &clusterv1beta1.Placement{})
+	placement, err := kube.Get(ctx, r.rule.Reader, key, &clusterv1beta1.Placement{})
 	if err != nil {
 		return found.requests(ctx, err)
 	}
 	switch {
 	case placement == nil:
-		r.settling.vanished(key)
-	case !publishes(placement):
-		r.settling.unpublished(key)
+		r.rule.Settling.Vanished(key)
+	case !rule.Publishes(placement):
+		r.rule.Settling.Unpublished(key)
 	}
 	err = r.addNamespace(ctx, found, key.Namespace)
 	return found.requests(ctx, err)
 }
 
-// pairsAwaiting maps a Placement to all pairs of its namespace, if some of them wait for
+// PairsAwaiting maps a Placement to all pairs of its namespace, if some of them wait for
 // its decisions.
-func (r Routes) pairsAwaiting(ctx context.Context, obj client.Object) []reconcile.Request {
+func (r Routes) PairsAwaiting(ctx context.Context, obj client.Object) []reconcile.Request {
 	found := pairs{}
 	key := client.ObjectKeyFromObject(obj)
 	err := r.announceInstall(ctx, key)
-	if err == nil && r.settling.takeAwaited(key) {
+	if err == nil && r.rule.Settling.TakeAwaited(key) {
 		err = r.addNamespace(ctx, found, key.Namespace)
 	}
 	return found.requests(ctx, err)
@@ -211,40 +240,40 @@ func (r Routes) pairsAwaiting(ctx context.Context, obj client.Object) []reconcil
 
 // announceInstall tells subscribers about a Placement, if it is one of the install strategy's.
 func (r Routes) announceInstall(ctx context.Context, placement types.NamespacedName) error {
-	installs, err := r.rule.isInstall(ctx, placement)
+	installs, err := r.rule.IsInstall(ctx, placement)
 	if err == nil && installs {
-		r.changes.announceInstall(placement.Namespace)
+		r.rule.InstallChanged(placement.Namespace)
 	}
 	return err
 }
 
-// pairsForDecision maps a slice of a publishing Placement's decisions to the pairs of its
+// PairsForDecision maps a slice of a publishing Placement's decisions to the pairs of its
 // clusters, and to those that wait for the Placement's decisions.
-func (r Routes) pairsForDecision(ctx context.Context, obj client.Object) []reconcile.Request {
+func (r Routes) PairsForDecision(ctx context.Context, obj client.Object) []reconcile.Request {
 	decision, ok := obj.(*clusterv1beta1.PlacementDecision)
-	if !ok || placementOf(decision) == "" {
+	if !ok || rule.PlacementOf(decision) == "" {
 		return nil
 	}
-	key := placementKey(decision)
+	key := rule.PlacementKey(decision)
 	found := pairs{}
 	if err := r.announceInstall(ctx, key); err != nil {
 		return found.requests(ctx, err)
 	}
-	placement, err := kube.Get(ctx, r.reader, key, &clusterv1beta1.Placement{})
-	if err != nil || placement == nil || !publishes(placement) {
+	placement, err := kube.Get(ctx, r.rule.Reader, key, &clusterv1beta1.Placement{})
+	if err != nil || placement == nil || !rule.Publishes(placement) {
 		return found.requests(ctx, err)
 	}
 	decided := pairs{}
-	for _, cluster := range decidedClusters(decision) {
+	for _, cluster := range rule.DecidedClusters(decision) {
 		decided.add(decision.Namespace, cluster)
 	}
 	// The clusters in this slice, now or until now, have not been absent before. The
 	// reconciliation of the pair may come too late to see a short return.
 	for pair := range decided {
-		r.settling.present(pair)
+		r.rule.Settling.Present(pair)
 		found[pair] = struct{}{}
 	}
-	if r.settling.takeAwaited(key) {
+	if r.rule.Settling.TakeAwaited(key) {
 		err = r.addNamespace(ctx, found, decision.Namespace)
 	}
 	return found.requests(ctx, err)
@@ -266,7 +295,7 @@ func (r Routes) PairsWithProfile(ctx context.Context, cluster string) ([]types.N
 func (r Routes) AllPairs(ctx context.Context, _ client.Object) []reconcile.Request {
 	found := pairs{}
 	bindings := &clusterv1beta2.ManagedClusterSetBindingList{}
-	if err := r.reader.List(ctx, bindings, kube.Uncopied); err != nil {
+	if err := r.rule.Reader.List(ctx, bindings, kube.Uncopied); err != nil {
 		return found.requests(ctx, err)
 	}
 	for i := range bindings.Items {
@@ -285,7 +314,7 @@ func (r Routes) AllPairs(ctx context.Context, _ client.Object) []reconcile.Reque
 // somebody may expect one.
 func (r Routes) ExpectedNamespaces(ctx context.Context, cluster string) ([]string, error) {
 	found := pairs{}
-	object, err := kube.Get(ctx, r.reader, types.NamespacedName{Name: cluster}, &clusterv1.ManagedCluster{})
+	object, err := kube.Get(ctx, r.rule.Reader, types.NamespacedName{Name: cluster}, &clusterv1.ManagedCluster{})
 	if err != nil {
 		return nil, err
 	}
@@ -347,7 +376,7 @@ func (r Routes) addBound(
 // addNamespace adds every pair of a namespace.
 func (r Routes) addNamespace(ctx context.Context, found pairs, namespace string) error {
 	bindings := &clusterv1beta2.ManagedClusterSetBindingList{}
-	if err := r.reader.List(ctx, bindings, client.InNamespace(namespace), kube.Uncopied); err != nil {
+	if err := r.rule.Reader.List(ctx, bindings, client.InNamespace(namespace), kube.Uncopied); err != nil {
 		return err
 	}
 	for i := range bindings.Items {
@@ -370,8 +399,8 @@ func (r Routes) addPresent(ctx context.Context, found pairs, namespace string) e
 // addProfiles adds the pairs of some profiles.
 func (r Routes) addProfiles(ctx context.Context, found pairs, which ...client.ListOption) error {
 	profiles := &inventoryv1alpha1.ClusterProfileList{}
-	err := r.reader.List(ctx, profiles, append(which, kube.Uncopied)...)
-	if isUncached(err) {
+	err := r.rule.Reader.List(ctx, profiles, append(which, kube.Uncopied)...)
+	if kube.IsUncached(err) {
 		return nil
 	}
 	for i := range profiles.Items {
@@ -383,7 +412,7 @@ func (r Routes) addProfiles(ctx context.Context, found pairs, which ...client.Li
 // addMembers adds the members of the set that a binding binds.
 func (r Routes) addMembers(ctx context.Context, found pairs, binding *clusterv1beta2.ManagedClusterSetBinding) error {
 	name := types.NamespacedName{Name: binding.Spec.ClusterSet}
-	set, err := kube.Get(ctx, r.reader, name, &clusterv1beta2.ManagedClusterSet{})
+	set, err := kube.Get(ctx, r.rule.Reader, name, &clusterv1beta2.ManagedClusterSet{})
 	if err != nil || set == nil {
 		return err
 	}
@@ -397,15 +426,15 @@ func (r Routes) addMembers(ctx context.Context, found pairs, binding *clusterv1b
 // members returns the clusters that a set selects, or all if that is unknown.
 func (r Routes) members(ctx context.Context, set *clusterv1beta2.ManagedClusterSet) ([]string, error) {
 	by := client.ListOption(client.MatchingFields{IndexClusterBySet: set.Name})
-	if !isExclusive(set) {
-		selector, err := setSelector(set)
+	if !rule.IsExclusive(set) {
+		selector, err := rule.SetSelector(set)
 		if err != nil {
 			selector = labels.Everything()
 		}
 		by = client.MatchingLabelsSelector{Selector: selector}
 	}
 	clusters := &clusterv1.ManagedClusterList{}
-	err := r.reader.List(ctx, clusters, by, kube.Uncopied)
+	err := r.rule.Reader.List(ctx, clusters, by, kube.Uncopied)
 	names := make([]string, 0, len(clusters.Items))
 	for i := range clusters.Items {
 		names = append(names, clusters.Items[i].Name)
@@ -419,18 +448,18 @@ func (r Routes) members(ctx context.Context, set *clusterv1beta2.ManagedClusterS
 func (r Routes) setsOf(ctx context.Context, clusterLabels map[string]string) ([]string, error) {
 	names := nonEmpty(clusterLabels[clusterv1beta2.ClusterSetLabel])
 	for _, name := range names {
-		set, err := kube.Get(ctx, r.reader, types.NamespacedName{Name: name}, &clusterv1beta2.ManagedClusterSet{})
+		set, err := kube.Get(ctx, r.rule.Reader, types.NamespacedName{Name: name}, &clusterv1beta2.ManagedClusterSet{})
 		if err != nil {
 			return nil, err
 		}
-		if set != nil && !isExclusive(set) {
+		if set != nil && !rule.IsExclusive(set) {
 			names = nil
 		}
 	}
 	sets := &clusterv1beta2.ManagedClusterSetList{}
-	err := r.reader.List(ctx, sets, client.MatchingFields{IndexSetByLabelSelector: selectsByLabels}, kube.Uncopied)
+	err := r.rule.Reader.List(ctx, sets, client.MatchingFields{IndexSetByLabelSelector: selectsByLabels}, kube.Uncopied)
 	for i := range sets.Items {
-		selector, invalid := setSelector(&sets.Items[i])
+		selector, invalid := rule.SetSelector(&sets.Items[i])
 		if invalid != nil || selector.Matches(labels.Set(clusterLabels)) {
 			names = append(names, sets.Items[i].Name)
 		}
@@ -440,7 +469,7 @@ func (r Routes) setsOf(ctx context.Context, clusterLabels map[string]string) ([]
 
 func (r Routes) namespacesBinding(ctx context.Context, set string, which bindingFilter) ([]string, error) {
 	bindings := &clusterv1beta2.ManagedClusterSetBindingList{}
-	err := r.reader.List(ctx, bindings, client.MatchingFields{IndexBindingBySet: set}, kube.Uncopied)
+	err := r.rule.Reader.List(ctx, bindings, client.MatchingFields{IndexBindingBySet: set}, kube.Uncopied)
 	var namespaces []string
 	for i := range bindings.Items {
 		if which(&bindings.Items[i]) {

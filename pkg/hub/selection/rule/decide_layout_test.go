@@ -1,4 +1,4 @@
-package selection
+package rule
 
 import (
 	"fmt"
@@ -6,29 +6,9 @@ import (
 	"testing"
 
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 )
-
-// sliced returns slices as OCM makes them of clusters: by name, a hundred in each.
-func sliced(placement string, clusters ...string) []clusterv1beta1.PlacementDecision {
-	clusters = slices.Sorted(slices.Values(clusters))
-	var all []clusterv1beta1.PlacementDecision
-	for chunk := range slices.Chunk(clusters, 100) {
-		all = append(all, *slice(fmt.Sprintf("%s-decision-%d", placement, len(all)+1), placement, chunk...))
-	}
-	if len(all) == 0 {
-		all = append(all, *slice(placement+"-decision-1", placement))
-	}
-	return all
-}
-
-// numbered returns the names c<from> to c<to>.
-func numbered(from, to int) []string {
-	var names []string
-	for i := from; i <= to; i++ {
-		names = append(names, fmt.Sprintf("c%04d", i))
-	}
-	return names
-}
 
 func TestMayMove(t *testing.T) {
 	grouped := func(decisions []clusterv1beta1.PlacementDecision) []clusterv1beta1.PlacementDecision {
@@ -38,7 +18,7 @@ func TestMayMove(t *testing.T) {
 		return decisions
 	}
 	named := func(name string, clusters []string) []clusterv1beta1.PlacementDecision {
-		return []clusterv1beta1.PlacementDecision{*slice(name, "p", clusters...)}
+		return []clusterv1beta1.PlacementDecision{*ocmtest.Slice(name, "p", clusters...)}
 	}
 	for name, test := range map[string]struct {
 		decisions []clusterv1beta1.PlacementDecision
@@ -46,65 +26,65 @@ func TestMayMove(t *testing.T) {
 		removed   []string
 	}{
 		"no slices":   {removed: []string{"c0001"}},
-		"empty slice": {decisions: sliced("p"), removed: []string{"c0001"}},
+		"empty slice": {decisions: ocmtest.Slices("p"), removed: []string{"c0001"}},
 		"one slice, not full": {
-			decisions: sliced("p", append(numbered(2, 50), numbered(52, 60)...)...),
+			decisions: ocmtest.Slices("p", append(ocmtest.Numbered(2, 50), ocmtest.Numbered(52, 60)...)...),
 			removed:   []string{"c0001", "c0051", "c0061"},
 		},
 		"one full slice: the last cluster may be pushed into a second one": {
-			decisions: sliced("p", numbered(2, 101)...),
+			decisions: ocmtest.Slices("p", ocmtest.Numbered(2, 101)...),
 			moving:    []string{"c0102"},
 			removed:   []string{"c0001"},
 		},
 		"a join in front: the first slice is written, the second is not": {
-			decisions: slices.Concat(named("p-decision-1", append([]string{"a"}, numbered(1, 99)...)),
-				named("p-decision-2", numbered(101, 150))),
+			decisions: slices.Concat(named("p-decision-1", append([]string{"a"}, ocmtest.Numbered(1, 99)...)),
+				named("p-decision-2", ocmtest.Numbered(101, 150))),
 			moving:  []string{"c0100"},
 			removed: []string{"b", "c0050x", "c0151", "c0120x"},
 		},
 		"many joins in front: a cluster moves by two slices": {
-			decisions: slices.Concat(named("p-decision-1", numbered(1, 100)), named("p-decision-2", numbered(101, 200)),
-				named("p-decision-3", numbered(401, 450))),
+			decisions: slices.Concat(named("p-decision-1", ocmtest.Numbered(1, 100)), named("p-decision-2", ocmtest.Numbered(101, 200)),
+				named("p-decision-3", ocmtest.Numbered(401, 450))),
 			moving:  []string{"c0201", "c0300", "c0400"},
 			removed: []string{"c0050x", "c0150x", "c0425x", "c0451"},
 		},
 		"ten slices and more are in the order of their numbers": {
-			decisions: sliced("p", numbered(1, 1250)...),
+			decisions: ocmtest.Slices("p", ocmtest.Numbered(1, 1250)...),
 			moving:    []string{"c0900x", "c1000x", "c1100x"},
 			removed:   []string{"c0950x", "c1050x", "c1251"},
 		},
 		"5000 clusters": {
-			decisions: sliced("p", numbered(1, 5000)...),
+			decisions: ocmtest.Slices("p", ocmtest.Numbered(1, 5000)...),
 			moving:    []string{"c4900x", "c5001"},
 			removed:   []string{"c4950x", "b"},
 		},
 		"decision groups": {
-			decisions: grouped(sliced("p", numbered(1, 150)...)),
+			decisions: grouped(ocmtest.Slices("p", ocmtest.Numbered(1, 150)...)),
 			moving:    []string{"b", "c0050x", "c0151"},
 		},
 		"a named decision group": {
 			decisions: func() []clusterv1beta1.PlacementDecision {
-				one := sliced("p", numbered(1, 5)...)
+				one := ocmtest.Slices("p", ocmtest.Numbered(1, 5)...)
 				one[0].Labels["cluster.open-cluster-management.io/decision-group-name"] = "canary"
 				return one
 			}(),
 			moving: []string{"c0003x"},
 		},
 		"a slice that is not full before another: OCM is about to write": {
-			decisions: slices.Concat(named("p-decision-1", numbered(1, 5)), named("p-decision-2", numbered(101, 150))),
+			decisions: slices.Concat(named("p-decision-1", ocmtest.Numbered(1, 5)), named("p-decision-2", ocmtest.Numbered(101, 150))),
 			moving:    []string{"c0003x", "c0050", "c0120x"},
 		},
 		"slices that overlap": {
-			decisions: slices.Concat(named("p-decision-1", numbered(1, 100)), named("p-decision-2", numbered(100, 150))),
+			decisions: slices.Concat(named("p-decision-1", ocmtest.Numbered(1, 100)), named("p-decision-2", ocmtest.Numbered(100, 150))),
 			moving:    []string{"c0050x", "c0120x"},
 		},
 		"a full slice and an empty one": {
-			decisions: slices.Concat(named("p-decision-1", numbered(1, 100)), named("p-decision-2", nil)),
+			decisions: slices.Concat(named("p-decision-1", ocmtest.Numbered(1, 100)), named("p-decision-2", nil)),
 			moving:    []string{"c0050x"},
 		},
 		"somebody else's slice, not sorted":          {decisions: named("mine", []string{"b", "a"}), moving: []string{"c"}},
 		"somebody else's slice, with an entry twice": {decisions: named("mine", []string{"a", "a"}), moving: []string{"c"}},
-		"somebody else's slice, too long":            {decisions: named("mine", numbered(1, 101)), moving: []string{"c0050x"}},
+		"somebody else's slice, too long":            {decisions: named("mine", ocmtest.Numbered(1, 101)), moving: []string{"c0050x"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			slices.Reverse(test.decisions) // caches have no order
@@ -164,7 +144,7 @@ func TestNoMixtureOfTwoStatesRemovesWhoIsChosenInBoth(t *testing.T) {
 						from = is
 					}
 					if n < len(from) {
-						decisions = append(decisions, *slice(fmt.Sprintf("p-decision-%d", n+1), "p", pad(from[n])...))
+						decisions = append(decisions, *ocmtest.Slice(fmt.Sprintf("p-decision-%d", n+1), "p", pad(from[n])...))
 						for _, name := range from[n] {
 							present[name] = true
 						}
