@@ -161,23 +161,23 @@ func absent(pair types.NamespacedName, f rule.Facts) (CellState, string) {
 	}
 }
 
-// maxMessageBytes is how much of a condition's message is shown.
-const maxMessageBytes = 300
+// MaxMessageBytes is how much of a condition's message is shown.
+const MaxMessageBytes = 300
 
 // notWritten returns why a profile that must exist in a namespace does not, as far as the
 // cluster's addon shows.
 func notWritten(addon *addonv1beta1.ManagedClusterAddOn, namespace string) (CellState, string) {
-	if condition := conditionOf(addon, contract.ConditionProfilesSynced); condition != nil &&
+	if condition := ConditionOf(addon, contract.ConditionProfilesSynced); condition != nil &&
 		condition.Status != metav1.ConditionTrue {
 		if why := concerning(condition.Message, namespace); why != "" {
 			return Failed, fmt.Sprintf("is selected, but has no ClusterProfile: %s (%s)",
-				kube.Shorten(why, maxMessageBytes), kube.Shorten(condition.Reason, maxMessageBytes))
+				kube.Shorten(why, MaxMessageBytes), kube.Shorten(condition.Reason, MaxMessageBytes))
 		}
 	}
 	return Unknown, "is selected, but its ClusterProfile does not exist yet"
 }
 
-func conditionOf(addon *addonv1beta1.ManagedClusterAddOn, conditionType string) *metav1.Condition {
+func ConditionOf(addon *addonv1beta1.ManagedClusterAddOn, conditionType string) *metav1.Condition {
 	if addon == nil {
 		return nil
 	}

@@ -72,7 +72,7 @@ const (
 	stepMember   = "member id"
 )
 
-func (m MemberFacts) check() Finding {
+func (m MemberFacts) Check() Finding {
 	if m.Hidden {
 		return notVisible(checkMembers, "ClusterProfiles")
 	}
@@ -89,8 +89,8 @@ func (m MemberFacts) check() Finding {
 	}
 	switch {
 	case len(wrong) > 0:
-		text := strings.Join(wrong[:min(len(wrong), maxClusters)], "; ")
-		if more := len(wrong) - maxClusters; more > 0 {
+		text := strings.Join(wrong[:min(len(wrong), MaxClusters)], "; ")
+		if more := len(wrong) - MaxClusters; more > 0 {
 			text += fmt.Sprintf("; and %d more", more)
 		}
 		return problem(checkMembers, text, ownIDs())
@@ -123,7 +123,7 @@ func sharedBy(profiles []memberProfile) string {
 	if profiles[0].created.Equal(profiles[1].created) {
 		which = "consumers use none, because the oldest were created in the same second"
 	}
-	return kube.ListNames(names, maxClusters) + ": " + which
+	return kube.ListNames(names, MaxClusters) + ": " + which
 }
 
 // tie is a member id that several clusters may have.
@@ -142,7 +142,7 @@ func (t tie) String() string {
 		case 1:
 			others = append(others, names[0]+" "+one)
 		default:
-			others = append(others, kube.ListNames(names, maxClusters)+" "+many)
+			others = append(others, kube.ListNames(names, MaxClusters)+" "+many)
 		}
 	}
 	add(t.named, "asks for it and has its name instead", "ask for it and have their names instead")

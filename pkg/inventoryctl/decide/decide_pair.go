@@ -104,9 +104,9 @@ func (p PairFacts) doneStep(step rule.Step) Finding {
 	switch step.Name {
 	case rule.StepAddon:
 		text := "the cluster has the addon " + contract.AddonName + ignoredNamespace(p.Facts.Addon)
-		available := conditionOf(p.Facts.Addon, "Available")
+		available := ConditionOf(p.Facts.Addon, "Available")
 		if available != nil && available.Status != metav1.ConditionTrue {
-			text += "; its agent is not available: " + kube.Shorten(available.Message, maxMessageBytes)
+			text += "; its agent is not available: " + kube.Shorten(available.Message, MaxMessageBytes)
 		}
 		return done(name, text)
 	case rule.StepAccepted:
@@ -136,7 +136,7 @@ func (p PairFacts) bindingStep(step rule.Step) Finding {
 	}
 	if bound := apimeta.FindStatusCondition(
 		binding.Status.Conditions, clusterv1beta2.ClusterSetBindingBoundType); bound != nil && bound.Message != "" {
-		text += ": " + kube.Shorten(bound.Message, maxMessageBytes)
+		text += ": " + kube.Shorten(bound.Message, MaxMessageBytes)
 	}
 	if binding.Labels[contract.LabelPublish] == "false" {
 		return missing(name, step.Why, fmt.Sprintf("kubectl label managedclustersetbinding %s -n %s %s-",
@@ -164,7 +164,7 @@ func (p PairFacts) fix(step rule.Step) string {
 		case p.Facts.Addon != nil:
 			return fmt.Sprintf("kubectl describe managedclusteraddon %s -n %s", contract.AddonName, p.Cluster)
 		case !p.Installation.Found && !p.Installation.Hidden:
-			return installChart()
+			return InstallChart()
 		}
 		return fmt.Sprintf("clusteradm addon enable --names %s --clusters %s", contract.AddonName, p.Cluster)
 	case rule.StepAccepted:
@@ -216,7 +216,7 @@ func (p PairFacts) profileStep(result rule.Result) Finding {
 	show := fmt.Sprintf("kubectl get clusterprofile %s -n %s -o yaml", p.Cluster, p.Namespace)
 	switch {
 	case p.NoProfileAPI:
-		return missing(stepProfile, "the hub serves no ClusterProfiles: the chart installs the API", installChart())
+		return missing(stepProfile, "the hub serves no ClusterProfiles: the chart installs the API", InstallChart())
 	case p.HiddenProfile:
 		return notVisible(stepProfile, "ClusterProfiles")
 	case profile == nil && result.Answer == rule.Yes:
@@ -232,7 +232,7 @@ func (p PairFacts) profileStep(result rule.Result) Finding {
 		return missing(stepProfile, "the cluster "+foreignProfile(p.Facts), show)
 	case profile.DeletionTimestamp != nil:
 		return missing(stepProfile, "the ClusterProfile is being deleted and held by finalizers "+
-			kube.Shorten(strings.Join(profile.Finalizers, ", "), maxMessageBytes), show)
+			kube.Shorten(strings.Join(profile.Finalizers, ", "), MaxMessageBytes), show)
 	case result.Answer == rule.No:
 		return done(stepProfile, "the ClusterProfile still exists, although the cluster "+result.Why)
 	case !rule.IsMarked(profile):
@@ -288,7 +288,7 @@ func (p PairFacts) accessStep() Finding {
 	case p.Facts.Profile != nil && len(p.Facts.Profile.Status.AccessProviders) > 0:
 		var names []string
 		for _, provider := range p.Facts.Profile.Status.AccessProviders {
-			names = append(names, kube.Shorten(provider.Name, maxMessageBytes))
+			names = append(names, kube.Shorten(provider.Name, MaxMessageBytes))
 		}
 		return done(stepAccess, "the ClusterProfile has "+strings.Join(names, ", "))
 	case p.Proxy.Hidden:
@@ -302,10 +302,10 @@ func (p PairFacts) accessStep() Finding {
 		return missing(stepAccess, "there is no ClusterProfile to hold it", "")
 	}
 	text := "the cluster has the addon cluster-proxy, but its ClusterProfile has no access provider"
-	if synced := conditionOf(p.Facts.Addon, contract.ConditionProfilesSynced); synced != nil &&
+	if synced := ConditionOf(p.Facts.Addon, contract.ConditionProfilesSynced); synced != nil &&
 		synced.Status == metav1.ConditionFalse {
 		if why := concerning(synced.Message, p.Namespace); why != "" {
-			text += ": " + kube.Shorten(why, maxMessageBytes)
+			text += ": " + kube.Shorten(why, MaxMessageBytes)
 		}
 	}
 	return missing(stepAccess, text, p.describeAddon())
@@ -317,7 +317,7 @@ func (p PairFacts) tokenStep(result rule.Result, now time.Time) Finding {
 	switch {
 	case p.Settings.CredentialsMode != settings.CopyingEnabled:
 		return notConfigured(stepToken, "the manager copies no tokens (credentials.mode="+
-			kube.Shorten(p.Settings.CredentialsMode, maxMessageBytes)+")")
+			kube.Shorten(p.Settings.CredentialsMode, MaxMessageBytes)+")")
 	case p.HiddenAccounts:
 		return notVisible(stepToken, "ManagedServiceAccounts")
 	}
@@ -330,7 +330,7 @@ func (p PairFacts) tokenStep(result rule.Result, now time.Time) Finding {
 			unnamed = append(unnamed, account.Name)
 		case preview.Wanted && preview.Reason != "":
 			return missing(stepToken, fmt.Sprintf("account %s is not copied: %s (%s)", account.Name,
-				kube.Shorten(preview.Why, maxMessageBytes), preview.Reason), fixToken(preview.Reason, account))
+				kube.Shorten(preview.Why, MaxMessageBytes), preview.Reason), fixToken(preview.Reason, account))
 		case preview.Wanted:
 			wanted = append(wanted, account.Name)
 			texts = append(texts, fmt.Sprintf("Secret %s has the token of account %s%s",
@@ -354,7 +354,7 @@ func (p PairFacts) tokenStep(result rule.Result, now time.Time) Finding {
 
 // copiedStep reports the addon's condition about accounts that should be copied.
 func (p PairFacts) copiedStep(wanted []string, text string) Finding {
-	synced := conditionOf(p.Facts.Addon, contract.ConditionCredentialsSynced)
+	synced := ConditionOf(p.Facts.Addon, contract.ConditionCredentialsSynced)
 	why := ""
 	if synced != nil && synced.Status == metav1.ConditionFalse {
 		why = aboutAccounts(synced.Message, wanted, p.Namespace)
@@ -365,7 +365,7 @@ func (p PairFacts) copiedStep(wanted []string, text string) Finding {
 	case synced == nil:
 		return notConfigured(stepToken, "the manager has not reported that it copies tokens")
 	case why != "":
-		return missing(stepToken, kube.Shorten(why, maxMessageBytes), p.describeAddon())
+		return missing(stepToken, kube.Shorten(why, MaxMessageBytes), p.describeAddon())
 	default:
 		return done(stepToken, text)
 	}

@@ -133,13 +133,13 @@ func (s TokenSource) tokenCell(
 	default:
 		cell.State, cell.Why = reportedCopy(facts, account.Name, namespace)
 	}
-	cell.Why = kube.Shorten(cell.Why, maxMessageBytes)
+	cell.Why = kube.Shorten(cell.Why, MaxMessageBytes)
 	return cell, true
 }
 
 // reportedCopy is what the cluster's addon reports about an account that should be copied.
 func reportedCopy(facts rule.Facts, account, namespace string) (CellState, string) {
-	synced := conditionOf(facts.Addon, contract.ConditionCredentialsSynced)
+	synced := ConditionOf(facts.Addon, contract.ConditionCredentialsSynced)
 	switch {
 	case facts.Hidden.Addons:
 		return Unknown, "you may not read ManagedClusterAddOns, which show whether the token is copied"

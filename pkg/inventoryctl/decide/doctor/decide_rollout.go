@@ -1,15 +1,16 @@
-package decide
+package doctor
 
 import (
 	"fmt"
 	"strings"
 	"time"
 
+	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/decide"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/rollout"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-func checkRollout(f rollout.Facts, now time.Time) Finding {
+func checkRollout(f rollout.Facts, now time.Time) decide.Finding {
 	const (
 		name = "rollout"
 		look = "kubectl inventory rollout"
@@ -17,7 +18,7 @@ func checkRollout(f rollout.Facts, now time.Time) Finding {
 	report := f.Report(now)
 	targets := "the ClusterManagementAddOn's AgentRevision"
 	if len(report.Targets) > 0 {
-		targets = "AgentRevision " + kube.ListNames(report.Targets, maxClusters)
+		targets = "AgentRevision " + kube.ListNames(report.Targets, decide.MaxClusters)
 	}
 	done := fmt.Sprintf("%d of %d clusters have %s", report.Done, report.Total, targets)
 	if left := parts(

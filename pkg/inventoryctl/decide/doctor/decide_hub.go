@@ -1,4 +1,4 @@
-package decide
+package doctor
 
 import (
 	"crypto/x509"
@@ -24,6 +24,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/policies"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection/rule"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/upstream"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/decide"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/docs"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/rollout"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/settings"
@@ -47,7 +48,7 @@ type Object[T any] struct {
 
 // HubFacts is what a reader may know about a hub as a whole.
 type HubFacts struct {
-	Installation      Presence
+	Installation      decide.Presence
 	ExclusiveSetsOnly bool
 	Manager           ManagerFacts
 	Strategy          StrategyFacts
@@ -57,7 +58,7 @@ type HubFacts struct {
 	RegistrationRole Object[rbacv1.ClusterRole]
 	Proxy            Object[appsv1.Deployment]
 	Impersonation    ImpersonationFacts
-	Syncer           Presence // of its ClusterRole
+	Syncer           decide.Presence // of its ClusterRole
 
 	Profiles Object[apiextensionsv1.CustomResourceDefinition]
 	Addons   Object[apiextensionsv1.CustomResourceDefinition]
@@ -70,7 +71,7 @@ type HubFacts struct {
 	Rollout      rollout.Facts
 	Tokens       TokenFacts
 	Certificates CertificateFacts
-	Members      MemberFacts
+	Members      decide.MemberFacts
 }
 
 // PolicyFacts says which of the chart's admission policies the hub has.
@@ -113,19 +114,19 @@ type AgentFacts struct {
 // Add counts the addon of one cluster.
 func (a *AgentFacts) Add(addon *addonv1beta1.ManagedClusterAddOn) {
 	a.Total++
-	if available := conditionOf(addon, "Available"); available == nil || available.Status != metav1.ConditionTrue {
+	if available := decide.ConditionOf(addon, "Available"); available == nil || available.Status != metav1.ConditionTrue {
 		a.Unavailable = append(a.Unavailable, addon.Namespace)
 	}
-	published := conditionOf(addon, contract.ConditionPropertiesPublished)
+	published := decide.ConditionOf(addon, contract.ConditionPropertiesPublished)
 	if published != nil && published.Reason == contract.ReasonClaimLimitExceeded {
 		a.AtLimit = append(a.AtLimit, addon.Namespace)
 	}
-	degraded := conditionOf(addon, contract.ConditionDegraded)
+	degraded := decide.ConditionOf(addon, contract.ConditionDegraded)
 	if degraded != nil && degraded.Status == metav1.ConditionTrue && degraded.Reason != contract.ReasonClaimLimitExceeded {
 		if a.Degraded == nil {
 			a.Degraded = map[string][]string{}
 		}
-		reason := kube.Shorten(degraded.Reason, maxMessageBytes)
+		reason := kube.Shorten(degraded.Reason, decide.MaxMessageBytes)
 		a.Degraded[reason] = append(a.Degraded[reason], addon.Namespace)
 	}
 }
@@ -193,25 +194,16 @@ func lastEnd(bundle []byte) (last time.Time) {
 // soon is how long before its expiry a certificate is a problem.
 const soon = 14 * 24 * time.Hour
 
-// maxClusters is how many clusters a check names.
-const maxClusters = 5
-
 // CheckHub checks a hub and returns one finding per check.
-func CheckHub(f HubFacts, now time.Time) []Finding {
-	return []Finding{
+func CheckHub(f HubFacts, now time.Time) []decide.Finding {
+	return []decide.Finding{
 		f.checkOCM(), f.checkInstallation(), f.checkManager(), f.checkLeader(now), f.checkSettings(),
 		f.checkStrategy(), f.checkPolicies(),
 		f.checkRegistrationGate(), f.checkProxyGate(), f.checkImpersonation(), f.checkSyncer(),
 		checkProfileAPI(f.Profiles), checkAddonAPI(f.Addons), f.checkRights(),
 		f.Agents.checkAvailable(), checkRollout(f.Rollout, now), f.Agents.checkDegraded(), f.Agents.checkLimit(),
-		f.Bound.check(), f.checkTokens(now), f.Certificates.check(now), f.Members.check(),
+		f.Bound.check(), f.checkTokens(now), f.Certificates.check(now), f.Members.Check(),
 	}
-}
-
-func ok(name, text string) Finding { return Finding{Name: name, State: OK, Text: text} }
-
-func problem(name, text, fix string) Finding {
-	return Finding{Name: name, State: Problem, Text: text, Fix: fix}
 }
 
 // Unsupported versions of Open Cluster Management (docs/compatibility.md).
@@ -220,7 +212,7 @@ var (
 	brokenOCM = version.MustParseSemantic("1.3.0")
 )
 
-func (f HubFacts) checkOCM() Finding {
+func (f HubFacts) checkOCM() decide.Finding {
 	const name = "Open Cluster Management"
 	where := RegistrationNamespace + "/" + RegistrationDeployment
 	switch {
@@ -257,14 +249,14 @@ func versionOf(deployment *appsv1.Deployment) *version.Version {
 	return nil
 }
 
-func (f HubFacts) checkInstallation() Finding {
+func (f HubFacts) checkInstallation() decide.Finding {
 	const name = "addon"
 	switch {
 	case f.Installation.Hidden:
 		return notVisible(name, "ClusterManagementAddOns")
 	case !f.Installation.Found:
 		return problem(name, "the hub has no ClusterManagementAddOn "+contract.AddonName,
-			"install the addon's chart: "+installChart())
+			"install the addon's chart: "+decide.InstallChart())
 	case f.ExclusiveSetsOnly:
 		return ok(name, "the addon is installed on the hub and publishes only through exclusive sets")
 	default:
@@ -272,7 +264,7 @@ func (f HubFacts) checkInstallation() Finding {
 	}
 }
 
-func (f HubFacts) checkPolicies() Finding {
+func (f HubFacts) checkPolicies() decide.Finding {
 	const name = "admission policies"
 	switch {
 	case f.Policies.Hidden:
@@ -287,7 +279,7 @@ func (f HubFacts) checkPolicies() Finding {
 	}
 }
 
-func (f HubFacts) checkRegistrationGate() Finding {
+func (f HubFacts) checkRegistrationGate() decide.Finding {
 	const name = "OCM's gate ClusterProfile"
 	role, override := f.Manager.Settings.RegistrationClusterRole, upstream.Override(f.Manager.Settings.UpstreamGates)
 	if f.RegistrationRole.Hidden {
@@ -304,7 +296,7 @@ func (f HubFacts) checkRegistrationGate() Finding {
 		verdict.Fix+": "+docs.URL("docs/compatibility.md#coexistence-with-ocms-own-feature-gates"))
 }
 
-func (f HubFacts) checkProxyGate() Finding {
+func (f HubFacts) checkProxyGate() decide.Finding {
 	const name = "cluster-proxy's gate"
 	if finding, absent := f.withoutProxy(name); absent {
 		return finding
@@ -317,7 +309,7 @@ func (f HubFacts) checkProxyGate() Finding {
 	return ok(name, "it is off, so this addon writes the access providers")
 }
 
-func (f HubFacts) checkSyncer() Finding {
+func (f HubFacts) checkSyncer() decide.Finding {
 	const name = "managed-serviceaccount's gate"
 	s := f.Manager.Settings
 	switch {
@@ -335,14 +327,14 @@ func (f HubFacts) checkSyncer() Finding {
 	}
 }
 
-func checkProfileAPI(crd Object[apiextensionsv1.CustomResourceDefinition]) Finding {
+func checkProfileAPI(crd Object[apiextensionsv1.CustomResourceDefinition]) decide.Finding {
 	const name = "ClusterProfile API"
 	switch {
 	case crd.Hidden:
 		return notVisible(name, "CustomResourceDefinition "+rule.ProfileCRD)
 	case crd.Object == nil:
 		return problem(name, "there is no CustomResourceDefinition "+rule.ProfileCRD,
-			"install the addon's chart, which contains it: "+installChart())
+			"install the addon's chart, which contains it: "+decide.InstallChart())
 	}
 	served, schema := servedVersions(crd.Object), (*apiextensionsv1.JSONSchemaProps)(nil)
 	for _, v := range crd.Object.Spec.Versions {
@@ -363,7 +355,7 @@ func checkProfileAPI(crd Object[apiextensionsv1.CustomResourceDefinition]) Findi
 	return ok(name, "serves "+strings.Join(served, ", ")+" in "+form)
 }
 
-func checkAddonAPI(crd Object[apiextensionsv1.CustomResourceDefinition]) Finding {
+func checkAddonAPI(crd Object[apiextensionsv1.CustomResourceDefinition]) decide.Finding {
 	const name = "addon API"
 	switch {
 	case crd.Hidden:
@@ -396,7 +388,7 @@ func servedVersions(crd *apiextensionsv1.CustomResourceDefinition) []string {
 	return served
 }
 
-func (f HubFacts) checkRights() Finding {
+func (f HubFacts) checkRights() decide.Finding {
 	const name = "your rights"
 	if len(f.Unreadable) > 0 {
 		return notVisible(name, "in all namespaces: "+strings.Join(f.Unreadable, ", "))
@@ -406,7 +398,7 @@ func (f HubFacts) checkRights() Finding {
 
 const listAddons = "kubectl get managedclusteraddons -A --field-selector metadata.name=" + contract.AddonName
 
-func (a AgentFacts) checkAvailable() Finding {
+func (a AgentFacts) checkAvailable() decide.Finding {
 	const name = "agents"
 	switch {
 	case a.Hidden:
@@ -421,7 +413,7 @@ func (a AgentFacts) checkAvailable() Finding {
 	}
 }
 
-func (a AgentFacts) checkDegraded() Finding {
+func (a AgentFacts) checkDegraded() decide.Finding {
 	const name = "degraded"
 	switch {
 	case a.Hidden:
@@ -438,7 +430,7 @@ func (a AgentFacts) checkDegraded() Finding {
 		docs.URL("docs/conditions.md")+" says what to do about each reason")
 }
 
-func (a AgentFacts) checkLimit() Finding {
+func (a AgentFacts) checkLimit() decide.Finding {
 	const name = "claim limit"
 	switch {
 	case a.Hidden:
@@ -455,10 +447,10 @@ func (a AgentFacts) checkLimit() Finding {
 func clusterNames(names []string) string {
 	shown := slices.Clone(names)
 	slices.Sort(shown)
-	return kube.ListNames(shown, maxClusters)
+	return kube.ListNames(shown, decide.MaxClusters)
 }
 
-func (f HubFacts) checkTokens(now time.Time) Finding {
+func (f HubFacts) checkTokens(now time.Time) decide.Finding {
 	const name = "tokens"
 	t := f.Tokens
 	switch {
@@ -479,10 +471,10 @@ func (f HubFacts) checkTokens(now time.Time) Finding {
 	}
 }
 
-func (c CertificateFacts) check(now time.Time) Finding {
+func (c CertificateFacts) check(now time.Time) decide.Finding {
 	const name = "certificates"
 	left := c.Ends.Sub(now)
-	server := kube.Shorten(c.Server, maxMessageBytes)
+	server := kube.Shorten(c.Server, decide.MaxMessageBytes)
 	switch {
 	case c.Hidden:
 		return notVisible(name, "ClusterProfiles")

@@ -1,4 +1,4 @@
-package decide
+package doctor
 
 import (
 	"testing"
@@ -15,6 +15,8 @@ import (
 	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/decide"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/decide/internal/facttest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/rollout"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/settings"
 )
@@ -28,7 +30,7 @@ func running(changes ...func(*ManagerFacts)) ManagerFacts {
 	}
 	deployment.Spec.Template.Spec.Containers = []corev1.Container{{Name: "manager", Image: "example.com/inventory:v1.2.3"}}
 	lease := &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{
-		HolderIdentity: ptr.To("manager-1"), RenewTime: &metav1.MicroTime{Time: now.Add(-2 * time.Second)},
+		HolderIdentity: ptr.To("manager-1"), RenewTime: &metav1.MicroTime{Time: facttest.Now().Add(-2 * time.Second)},
 	}}
 	m := ManagerFacts{
 		Namespace: "ns", Deployment: Object[appsv1.Deployment]{Object: deployment},
@@ -43,7 +45,7 @@ func running(changes ...func(*ManagerFacts)) ManagerFacts {
 // boundTo are facts of one cluster in a bound set.
 func boundTo(hasAddon bool) BoundFacts {
 	var b BoundFacts
-	facts := published().Facts
+	facts := facttest.Published()
 	b.AddBinding(facts.Bindings[0].Binding, facts.Bindings[0].Set)
 	b.AddCluster(facts.Cluster, hasAddon, true)
 	return b
@@ -74,7 +76,7 @@ func upgrading(cluster, revision, status, reason string) *addonv1beta1.ManagedCl
 		DesiredConfig: &addonv1beta1.ConfigSpecHash{ConfigReferent: addonv1beta1.ConfigReferent{Name: revision}},
 	}}
 	progressing := ocmtest.Condition("Progressing", status, reason, "")
-	progressing.LastTransitionTime = metav1.NewTime(now.Add(-time.Hour))
+	progressing.LastTransitionTime = metav1.NewTime(facttest.Now().Add(-time.Hour))
 	addon.Status.Conditions = []metav1.Condition{ocmtest.Condition("Configured", "True", "R", ""), progressing}
 	return addon
 }
@@ -87,7 +89,7 @@ func TestCheckManager(t *testing.T) {
 	tests := map[string]struct {
 		change func(*HubFacts)
 		check  string
-		want   Finding
+		want   decide.Finding
 	}{
 		"all is well": {func(*HubFacts) {}, "manager", ok("", "version 1.2.3 in namespace ns, 2 of 2 replicas are ready")},
 		"its image says nothing": {
@@ -111,7 +113,7 @@ func TestCheckManager(t *testing.T) {
 		},
 		"there is no Deployment": {
 			func(f *HubFacts) { f.Manager = running(func(m *ManagerFacts) { m.Deployment.Object = nil }) }, "manager",
-			problem("", "there is no Deployment ns/cluster-inventory-manager", "install the addon's chart: "+installChart()),
+			problem("", "there is no Deployment ns/cluster-inventory-manager", "install the addon's chart: "+decide.InstallChart()),
 		},
 		"no manager has ever led": {
 			func(f *HubFacts) { f.Manager.Lease.Object.Spec = coordinationv1.LeaseSpec{} }, "leader",
@@ -122,12 +124,12 @@ func TestCheckManager(t *testing.T) {
 			problem("", "no manager leads, so nothing is written: no one holds Lease ns/cluster-inventory-manager", logs),
 		},
 		"the leader is gone": {
-			func(f *HubFacts) { f.Manager.Lease.Object.Spec.RenewTime.Time = now.Add(-5 * time.Minute) }, "leader",
+			func(f *HubFacts) { f.Manager.Lease.Object.Spec.RenewTime.Time = facttest.Now().Add(-5 * time.Minute) }, "leader",
 			problem("", "no manager leads, so nothing is written: manager-1 renewed Lease ns/cluster-inventory-manager last "+
 				"5m ago by this machine's clock", logs),
 		},
 		"the reader's clock is behind": {
-			func(f *HubFacts) { f.Manager.Lease.Object.Spec.RenewTime.Time = now.Add(5 * time.Minute) }, "leader",
+			func(f *HubFacts) { f.Manager.Lease.Object.Spec.RenewTime.Time = facttest.Now().Add(5 * time.Minute) }, "leader",
 			ok("", "manager-1 leads"),
 		},
 		"there is no Lease": {
@@ -173,7 +175,7 @@ func TestCheckManager(t *testing.T) {
 		"a rollout goes on": {
 			func(f *HubFacts) {
 				moving := upgrading("d", "new", "True", "Progressing")
-				moving.Status.Conditions[1].LastTransitionTime = metav1.NewTime(now.Add(-time.Minute))
+				moving.Status.Conditions[1].LastTransitionTime = metav1.NewTime(facttest.Now().Add(-time.Minute))
 				f.Rollout.Add(moving)
 				f.Rollout.Add(upgrading("e", "old", "False", "Completed"))
 			}, "rollout",
@@ -192,12 +194,12 @@ func TestCheckManager(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			test.want.Name = test.check
-			for _, check := range CheckHub(healthy(t, test.change), now) {
+			for _, check := range CheckHub(healthy(t, test.change), facttest.Now()) {
 				if diff := cmp.Diff(test.want, check); check.Name == test.check && diff != "" {
 					t.Errorf("check (-want +got):\n%s", diff)
 				}
 			}
-			if test.want.State == Problem && !hasWay.MatchString(test.want.Fix) {
+			if test.want.State == decide.Problem && !hasWay.MatchString(test.want.Fix) {
 				t.Errorf("neither a command nor an address: %s", test.want.Fix)
 			}
 		})
@@ -206,8 +208,8 @@ func TestCheckManager(t *testing.T) {
 		facts := healthy(t, func(f *HubFacts) {
 			f.Installation.Found, f.Manager.Deployment.Object, f.Manager.Lease.Object = false, nil, nil
 		})
-		for _, check := range CheckHub(facts, now) {
-			if (check.Name == "manager" || check.Name == "leader") && check.State != NotConfigured {
+		for _, check := range CheckHub(facts, facttest.Now()) {
+			if (check.Name == "manager" || check.Name == "leader") && check.State != decide.NotConfigured {
 				t.Errorf("%+v", check)
 			}
 		}
@@ -240,7 +242,7 @@ func TestManagerNamespace(t *testing.T) {
 
 // Clusters that cannot be published do not need the addon.
 func TestBoundClusters(t *testing.T) {
-	base := published().Facts
+	base := facttest.Published()
 	open := &clusterv1beta2.ManagedClusterSet{ObjectMeta: metav1.ObjectMeta{Name: "s"}}
 	open.Spec.ClusterSelector = clusterv1beta2.ManagedClusterSelector{
 		SelectorType: clusterv1beta2.LabelSelector, LabelSelector: &metav1.LabelSelector{},

@@ -1,4 +1,4 @@
-package decide
+package doctor
 
 import (
 	"fmt"
@@ -12,6 +12,7 @@ import (
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection/rule"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/decide"
 )
 
 // BoundFacts says which clusters of bound sets lack the addon.
@@ -66,7 +67,7 @@ func (b *BoundFacts) AddCluster(cluster *clusterv1.ManagedCluster, hasAddon, exc
 	}
 }
 
-func (b BoundFacts) check() Finding {
+func (b BoundFacts) check() decide.Finding {
 	const name = "bound clusters"
 	switch {
 	case len(b.Hidden) > 0:
@@ -76,7 +77,7 @@ func (b BoundFacts) check() Finding {
 	case len(b.Missing) > 0:
 		first := slices.Clone(b.Missing)
 		slices.Sort(first)
-		first = first[:min(len(first), maxClusters)]
+		first = first[:min(len(first), decide.MaxClusters)]
 		return problem(name, fmt.Sprintf("%d of %d clusters in bound sets do not have the addon (%s)", len(b.Missing),
 			b.Total, clusterNames(b.Missing)),
 			fmt.Sprintf("clusteradm addon enable --names %s --clusters %s", contract.AddonName, strings.Join(first, ",")))

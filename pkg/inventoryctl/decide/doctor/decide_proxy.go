@@ -1,4 +1,4 @@
-package decide
+package doctor
 
 import (
 	"fmt"
@@ -10,6 +10,7 @@ import (
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/upstream"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/decide"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/docs"
 )
 
@@ -75,7 +76,7 @@ func (f HubFacts) proxyDeployment() string {
 
 // withoutProxy returns the finding of a check of cluster-proxy if there is nothing to check, or
 // the reader may not see it.
-func (f HubFacts) withoutProxy(name string) (finding Finding, absent bool) {
+func (f HubFacts) withoutProxy(name string) (finding decide.Finding, absent bool) {
 	switch {
 	case !f.Manager.Settings.ClusterProxy:
 		return notConfigured(name,
@@ -85,11 +86,11 @@ func (f HubFacts) withoutProxy(name string) (finding Finding, absent bool) {
 	case f.Proxy.Object == nil:
 		return notConfigured(name, "there is no Deployment "+f.proxyDeployment()), true
 	default:
-		return Finding{}, false
+		return decide.Finding{}, false
 	}
 }
 
-func (f HubFacts) checkImpersonation() Finding {
+func (f HubFacts) checkImpersonation() decide.Finding {
 	const name = "cluster-proxy's impersonation"
 	where := f.proxyDeployment()
 	if finding, absent := f.withoutProxy(name); absent {

@@ -1,4 +1,4 @@
-package decide
+package doctor
 
 import (
 	"regexp"
@@ -22,6 +22,8 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/certtest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/policies"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/decide"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/decide/internal/facttest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/docs"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/rollout"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/settings"
@@ -47,7 +49,7 @@ func healthy(t *testing.T, changes ...func(*HubFacts)) HubFacts {
 		{Name: "v1alpha1", Served: true, Storage: true}, {Name: "v1beta1", Served: true},
 	}
 	f := HubFacts{
-		Installation: Presence{Found: true}, Manager: running(), Bound: boundTo(true), Rollout: rolledOut("c"),
+		Installation: decide.Presence{Found: true}, Manager: running(), Bound: boundTo(true), Rollout: rolledOut("c"),
 		Registration: deploymentOf("quay.io/open-cluster-management/registration:v1.2.1"),
 		RegistrationRole: Object[rbacv1.ClusterRole]{Object: &rbacv1.ClusterRole{Rules: []rbacv1.PolicyRule{{
 			APIGroups: []string{"cluster.open-cluster-management.io"},
@@ -60,9 +62,9 @@ func healthy(t *testing.T, changes ...func(*HubFacts)) HubFacts {
 		}},
 	}
 	f.Impersonation.Add("c", impersonating("false"))
-	f.Agents.Add(published().Facts.Addon)
-	f.Tokens.Add(account("a", "ns"), now)
-	f.Certificates.Add(trusting(t, now.Add(90*24*time.Hour)))
+	f.Agents.Add(facttest.Published().Addon)
+	f.Tokens.Add(facttest.Account("a", "ns"), facttest.Now())
+	f.Certificates.Add(trusting(t, facttest.Now().Add(90*24*time.Hour)))
 	member := ocmtest.OurProfile("ns", "c")
 	member.Labels["multicluster.x-k8s.io/inventory-member-id"] = "c"
 	f.Members.Add(member)
@@ -147,7 +149,7 @@ func TestCheckHub(t *testing.T) {
 	tests := map[string]struct {
 		change func(*HubFacts)
 		check  string
-		want   Finding
+		want   decide.Finding
 	}{
 		"OCM is too old": {
 			func(f *HubFacts) { f.Registration = deploymentOf("registry:5000/registration:v1.1.0@sha256:0") },
@@ -210,7 +212,7 @@ func TestCheckHub(t *testing.T) {
 		},
 		"not installed": {
 			func(f *HubFacts) { f.Installation.Found = false }, "addon",
-			problem("", "the hub has no ClusterManagementAddOn cluster-inventory", "install the addon's chart: "+installChart()),
+			problem("", "the hub has no ClusterManagementAddOn cluster-inventory", "install the addon's chart: "+decide.InstallChart()),
 		},
 		"a policy is missing": {
 			func(f *HubFacts) { f.Policies.Add(policies.All()[0], nil, nil) }, "admission policies",
@@ -331,7 +333,7 @@ func TestCheckHub(t *testing.T) {
 		"no ClusterProfile API": {
 			func(f *HubFacts) { f.Profiles.Object = nil }, "ClusterProfile API",
 			problem("", "there is no CustomResourceDefinition clusterprofiles.multicluster.x-k8s.io",
-				"install the addon's chart, which contains it: "+installChart()),
+				"install the addon's chart, which contains it: "+decide.InstallChart()),
 		},
 		"OCM's form of the ClusterProfile API": {
 			func(f *HubFacts) { f.Profiles = crdOf(t, apitest.AtomicClusterProfile()) }, "ClusterProfile API",
@@ -377,7 +379,7 @@ func TestCheckHub(t *testing.T) {
 				main+"docs/conditions.md says what to do about each reason"),
 		},
 		"a token has expired": {
-			func(f *HubFacts) { f.Tokens.Add(account("old", "ns"), now.Add(time.Hour)) }, "tokens",
+			func(f *HubFacts) { f.Tokens.Add(facttest.Account("old", "ns"), facttest.Now().Add(time.Hour)) }, "tokens",
 			problem("", "1 of 2 have expired (c/old)",
 				"check whether the agent of managed-serviceaccount runs on these clusters: kubectl get managedclusteraddons -A "+
 					"--field-selector metadata.name=managed-serviceaccount"),
@@ -388,33 +390,33 @@ func TestCheckHub(t *testing.T) {
 				"authentication.open-cluster-management.io/sync-to-clusterprofile=true"),
 		},
 		"a CA ends soon": {
-			func(f *HubFacts) { f.Certificates.Add(trusting(t, now.Add(5*24*time.Hour))) }, "certificates",
+			func(f *HubFacts) { f.Certificates.Add(trusting(t, facttest.Now().Add(5*24*time.Hour))) }, "certificates",
 			problem("", "the CA of https://proxy expires in 5d", renewCA()),
 		},
 		"a CA has ended": {
-			func(f *HubFacts) { f.Certificates.Add(trusting(t, now.Add(-time.Hour))) }, "certificates",
+			func(f *HubFacts) { f.Certificates.Add(trusting(t, facttest.Now().Add(-time.Hour))) }, "certificates",
 			problem("", "the CA of https://proxy has expired", renewCA()),
 		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			test.want.Name = test.check
-			if fix := test.want.Fix; test.want.State == Problem && !hasWay.MatchString(fix) {
+			if fix := test.want.Fix; test.want.State == decide.Problem && !hasWay.MatchString(fix) {
 				t.Errorf("neither a command nor an address: %s", fix)
 			}
-			for _, check := range CheckHub(healthy(t, test.change), now) {
+			for _, check := range CheckHub(healthy(t, test.change), facttest.Now()) {
 				if check.Name == test.check {
 					if diff := cmp.Diff(test.want, check); diff != "" {
 						t.Errorf("check (-want +got):\n%s", diff)
 					}
-				} else if check.State != OK && check.Text != test.want.Text { // two checks rest on one Deployment
+				} else if check.State != decide.OK && check.Text != test.want.Text { // two checks rest on one Deployment
 					t.Errorf("another check: %+v", check)
 				}
 			}
 		})
 	}
-	for _, check := range CheckHub(healthy(t), now) {
-		if check.State != OK {
+	for _, check := range CheckHub(healthy(t), facttest.Now()) {
+		if check.State != decide.OK {
 			t.Errorf("all is well, but %+v", check)
 		}
 	}
@@ -422,19 +424,19 @@ func TestCheckHub(t *testing.T) {
 
 func TestHiddenKindsAreNotVisible(t *testing.T) {
 	f := HubFacts{
-		Installation: Presence{Hidden: true}, Syncer: Presence{Hidden: true}, Unreadable: []string{"Namespaces"},
+		Installation: decide.Presence{Hidden: true}, Syncer: decide.Presence{Hidden: true}, Unreadable: []string{"Namespaces"},
 		Policies: PolicyFacts{Hidden: true},
 		Bound:    BoundFacts{Hidden: []string{"ManagedClusters"}},
 		Rollout:  rollout.Facts{HiddenAddons: true},
 		Manager:  ManagerFacts{Settings: settings.Default()},
 		Agents:   AgentFacts{Hidden: true}, Tokens: TokenFacts{Hidden: true}, Certificates: CertificateFacts{Hidden: true},
-		Members: MemberFacts{Hidden: true},
+		Members: decide.MemberFacts{Hidden: true},
 	}
 	f.Manager.Deployment.Hidden, f.Manager.Lease.Hidden = true, true
 	f.Registration.Hidden, f.RegistrationRole.Hidden, f.Proxy.Hidden = true, true, true
 	f.Profiles.Hidden, f.Addons.Hidden = true, true
-	for _, check := range CheckHub(f, now) {
-		if check.State != NotVisible {
+	for _, check := range CheckHub(f, facttest.Now()) {
+		if check.State != decide.NotVisible {
 			t.Errorf("%s is hidden, but %+v", check.Name, check)
 		}
 	}

@@ -1,4 +1,4 @@
-package decide
+package doctor
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 
+	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/decide"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/docs"
 )
 
@@ -30,7 +31,7 @@ func (p InstallPlacement) String() string { return "Placement " + p.Ref.Namespac
 
 // checkStrategy says whether Open Cluster Management may delete the addon of clusters that stay
 // chosen.
-func (f HubFacts) checkStrategy() Finding {
+func (f HubFacts) checkStrategy() decide.Finding {
 	const name = "install strategy"
 	switch {
 	case f.Installation.Hidden:

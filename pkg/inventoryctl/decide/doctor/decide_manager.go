@@ -1,4 +1,4 @@
-package decide
+package doctor
 
 import (
 	"fmt"
@@ -12,7 +12,7 @@ import (
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
-	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/docs"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/decide"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/settings"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
@@ -27,11 +27,8 @@ type ManagerFacts struct {
 	Settings settings.Settings
 }
 
-// Where the chart is usually installed, and where Helm records that it is elsewhere.
-const (
-	usualNamespace       = "open-cluster-management-cluster-inventory"
-	annotationOfReleases = "meta.helm.sh/release-namespace"
-)
+// annotationOfReleases is where Helm records the namespace of a release.
+const annotationOfReleases = "meta.helm.sh/release-namespace"
 
 // ManagerNamespace returns the namespace of the manager according to the ClusterManagementAddOn,
 // which is nil if it is absent or hidden.
@@ -44,7 +41,7 @@ func ManagerNamespace(definition *addonv1beta1.ClusterManagementAddOn) string {
 			}
 		}
 	}
-	return usualNamespace
+	return decide.UsualNamespace
 }
 
 // maxLeaseAge is how long ago a leader may have renewed its Lease. It does so every second, but
@@ -53,7 +50,7 @@ const maxLeaseAge = time.Minute
 
 func (m ManagerFacts) deployment() string { return m.Namespace + "/" + contract.ManagerDeployment }
 
-func (f HubFacts) checkManager() Finding {
+func (f HubFacts) checkManager() decide.Finding {
 	const name = "manager"
 	m := f.Manager
 	where := "Deployment " + m.deployment()
@@ -63,7 +60,7 @@ func (f HubFacts) checkManager() Finding {
 	case m.Deployment.Object == nil && !f.Installation.Found && !f.Installation.Hidden:
 		return notConfigured(name, "the addon is not installed")
 	case m.Deployment.Object == nil:
-		return problem(name, "there is no "+where, "install the addon's chart: "+installChart())
+		return problem(name, "there is no "+where, "install the addon's chart: "+decide.InstallChart())
 	}
 	deployment, status := m.Deployment.Object, m.Deployment.Object.Status
 	replicas := int32(1)
@@ -92,12 +89,12 @@ func versionOfManager(deployment *appsv1.Deployment) string {
 		return found.String()
 	}
 	if version := deployment.Labels["app.kubernetes.io/version"]; version != "" {
-		return kube.Shorten(version, maxMessageBytes)
+		return kube.Shorten(version, decide.MaxMessageBytes)
 	}
 	return "unknown"
 }
 
-func (f HubFacts) checkLeader(now time.Time) Finding {
+func (f HubFacts) checkLeader(now time.Time) decide.Finding {
 	const name = "leader"
 	m := f.Manager
 	where := "Lease " + m.Namespace + "/" + contract.LeaseName
@@ -114,7 +111,7 @@ func (f HubFacts) checkLeader(now time.Time) Finding {
 	if spec.HolderIdentity == nil || *spec.HolderIdentity == "" || spec.RenewTime == nil {
 		return problem(name, "no manager leads, so nothing is written: no one holds "+where, logs)
 	}
-	holder := kube.Shorten(*spec.HolderIdentity, maxMessageBytes)
+	holder := kube.Shorten(*spec.HolderIdentity, decide.MaxMessageBytes)
 	if age := now.Sub(spec.RenewTime.Time); age > maxLeaseAge {
 		return problem(name, fmt.Sprintf("no manager leads, so nothing is written: %s renewed %s last %s ago by this "+
 			"machine's clock", holder, where, duration.HumanDuration(age)), logs)
@@ -122,7 +119,7 @@ func (f HubFacts) checkLeader(now time.Time) Finding {
 	return ok(name, holder+" leads")
 }
 
-func (f HubFacts) checkSettings() Finding {
+func (f HubFacts) checkSettings() decide.Finding {
 	const name = "settings"
 	s := f.Manager.Settings
 	switch {
@@ -131,17 +128,11 @@ func (f HubFacts) checkSettings() Finding {
 	case f.Manager.Deployment.Object == nil:
 		return notConfigured(name, "these checks assume the manager's defaults")
 	case s.Problem != "":
-		return problem(name, "the manager cannot start with its flags: "+kube.Shorten(s.Problem, maxMessageBytes),
+		return problem(name, "the manager cannot start with its flags: "+kube.Shorten(s.Problem, decide.MaxMessageBytes),
 			fmt.Sprintf("kubectl describe deployment %s -n %s", contract.ManagerDeployment, f.Manager.Namespace))
 	case len(s.Changed) == 0:
 		return ok(name, "the manager runs with the defaults")
 	default:
-		return ok(name, "the manager runs with "+kube.Shorten(strings.Join(s.Changed, " "), maxMessageBytes))
+		return ok(name, "the manager runs with "+kube.Shorten(strings.Join(s.Changed, " "), decide.MaxMessageBytes))
 	}
-}
-
-// installChart is the command that installs the addon on the hub.
-func installChart() string {
-	return "helm install cluster-inventory CHART -n " + usualNamespace + " --create-namespace # " +
-		docs.URL("README.md#use-it")
 }
