@@ -6,8 +6,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection/rule"
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection/rule"
 )
 
 // changeTracker remembers the state of each pair that was last announced to subscribers, so
@@ -109,7 +110,9 @@ func (t *changeTracker) doubt(pair types.NamespacedName) {
 
 // track records a pair's answer and profile (nil: none), and tells subscribers of a change.
 // Without subscribers it records nothing.
-func (t *changeTracker) track(pair types.NamespacedName, answer rule.Answer, profile *inventoryv1alpha1.ClusterProfile) {
+func (t *changeTracker) track(
+	pair types.NamespacedName, answer rule.Answer, profile *inventoryv1alpha1.ClusterProfile,
+) {
 	now := trackedState{answer: answer}
 	if profile != nil {
 		now.profile, now.marked, now.terminating = profile.UID, rule.IsMarked(profile), profile.DeletionTimestamp != nil

@@ -7,10 +7,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
-
-	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection/rule"
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
+
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection/rule"
 )
 
 func TestChangeTracker(t *testing.T) {

@@ -101,3 +101,8 @@ func foundBy(requests []reconcile.Request) []string {
 	slices.Sort(list)
 	return list
 }
+
+func whyDoubtful(crd string) string {
+	return "is left as it is: the CustomResourceDefinition " + crd +
+		" is being deleted, missing or new, so missing objects may come back"
+}

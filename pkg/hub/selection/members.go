@@ -31,7 +31,8 @@ func (r *Rule) MayHaveMemberID(ctx context.Context, cluster, id, self string) (b
 // for a moment, or be about to get another id.
 func (r *Rule) MemberIDClaimants(ctx context.Context, id, self string) ([]rule.MemberIDClaimant, error) {
 	list := &clusterv1.ManagedClusterList{}
-	if err := r.cache.List(ctx, list, client.MatchingFields{routes.IndexClusterByMemberID: id}, kube.Uncopied); err != nil {
+	asking := client.MatchingFields{routes.IndexClusterByMemberID: id}
+	if err := r.cache.List(ctx, list, asking, kube.Uncopied); err != nil {
 		return nil, fmt.Errorf("finding the ManagedClusters with member id %s: %w", id, err)
 	}
 	named, err := kube.Get(ctx, r.cache, types.NamespacedName{Name: id}, &clusterv1.ManagedCluster{})
@@ -69,7 +70,8 @@ func (r *Rule) memberIDHolders(ctx context.Context, id string) (map[string]bool,
 		return nil, nil
 	}
 	profiles := &inventoryv1alpha1.ClusterProfileList{}
-	if err := r.cache.List(ctx, profiles, client.MatchingFields{routes.IndexProfileByMemberID: id}, kube.Uncopied); err != nil {
+	having := client.MatchingFields{routes.IndexProfileByMemberID: id}
+	if err := r.cache.List(ctx, profiles, having, kube.Uncopied); err != nil {
 		return nil, fmt.Errorf("finding the ClusterProfiles with member id %s: %w", id, err)
 	}
 	holders := map[string]bool{}

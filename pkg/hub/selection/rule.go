@@ -449,7 +449,8 @@ func (r *Rule) Namespaces(ctx context.Context, cluster string) ([]string, error)
 		return nil, ErrProfilesUnserved
 	}
 	profiles := &inventoryv1alpha1.ClusterProfileList{}
-	if err := r.cache.List(ctx, profiles, client.MatchingFields{routes.IndexProfileByName: cluster}, kube.Uncopied); err != nil {
+	named := client.MatchingFields{routes.IndexProfileByName: cluster}
+	if err := r.cache.List(ctx, profiles, named, kube.Uncopied); err != nil {
 		return nil, fmt.Errorf("finding the ClusterProfiles of cluster %s: %w", cluster, err)
 	}
 	namespaces := make([]string, 0, len(profiles.Items))

@@ -147,7 +147,7 @@ func TestSelected(t *testing.T) {
 		s.unbind()
 		s.selected(rule.Result{Answer: rule.No, Why: unbound})
 		*s.live.anewCRD = rule.BindingCRD
-		s.selected(rule.Result{Why: rule.WhyDoubtful(rule.BindingCRD), Untrusted: true, Again: time.Minute})
+		s.selected(rule.Result{Why: whyDoubtful(rule.BindingCRD), Untrusted: true, Again: time.Minute})
 	})
 	t.Run("without profiles, an unreadable set is no reason to trust anything", func(t *testing.T) {
 		s := newScene(t)
@@ -477,7 +477,7 @@ func TestCRDIsReadBeforeItsObjectsCountAsMissing(t *testing.T) {
 		if _, changed, err := s.definitions.Refresh(t.Context(), s.cache, bindings); err != nil || !changed {
 			t.Errorf("refresh: changed is %t, %v", changed, err)
 		}
-		s.selected(rule.Result{Why: rule.WhyDoubtful(bindings), Untrusted: true, Again: time.Minute})
+		s.selected(rule.Result{Why: whyDoubtful(bindings), Untrusted: true, Again: time.Minute})
 		s.later(time.Minute)
 		s.settlesAs(rule.No)
 	})

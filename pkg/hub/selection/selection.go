@@ -10,17 +10,27 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection/rule"
 )
 
-// What the rule observes and returns, and what it asks of controllers. Packages rule and routes
-// are its own.
+// What the rule observes and returns, which package rule declares.
 type (
-	Answer           = rule.Answer
-	Result           = rule.Result
-	Observation      = rule.Observation
-	Choice           = rule.Choice
-	Group            = rule.Group
+	// Answer is about one pair: Yes, No or Unknown.
+	Answer = rule.Answer
+	// Result is an Answer with its reasons.
+	Result = rule.Result
+	// Observation is what an answer rests on.
+	Observation = rule.Observation
+	// Choice is what one Placement chooses.
+	Choice = rule.Choice
+	// Group is a decision group of a Placement.
+	Group = rule.Group
+	// MemberIDClaimant is a ManagedCluster that may have a member id.
 	MemberIDClaimant = rule.MemberIDClaimant
+)
 
-	Routes  = routes.Routes
+// How controllers hear of changes, which package routes declares.
+type (
+	// Routes map events to the pairs that they concern.
+	Routes = routes.Routes
+	// Changed holds functions that are called with a Placement when its Choice may have changed.
 	Changed = routes.Changed
 )
 

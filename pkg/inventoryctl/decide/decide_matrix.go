@@ -177,6 +177,7 @@ func notWritten(addon *addonv1beta1.ManagedClusterAddOn, namespace string) (Cell
 	return Unknown, "is selected, but its ClusterProfile does not exist yet"
 }
 
+// ConditionOf returns a condition of an addon, nil if there is no addon or no such condition.
 func ConditionOf(addon *addonv1beta1.ManagedClusterAddOn, conditionType string) *metav1.Condition {
 	if addon == nil {
 		return nil

@@ -72,6 +72,7 @@ const (
 	stepMember   = "member id"
 )
 
+// Check says whether consumers act on every profile.
 func (m MemberFacts) Check() Finding {
 	if m.Hidden {
 		return notVisible(checkMembers, "ClusterProfiles")

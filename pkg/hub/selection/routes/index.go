@@ -47,7 +47,9 @@ const (
 
 const (
 	selectsByLabels = "true"
-	Published       = "true"
+
+	// Published is the value of IndexPublishingPlacement, and of the label.
+	Published = "true"
 )
 
 // ProfileIndexes is how many of indexes, at the end, need ClusterProfiles, which may be served

@@ -101,6 +101,7 @@ func (r Routes) Watch(b *builder.Builder, contentChanged func(before, after clie
 		WatchesMetadata(kube.Partial(kube.NamespaceKind), r.Route(r.pairsForNamespace), when(namespaceMatters))
 }
 
+// Route makes an event handler of one of the following, which also tells the rule of each pair.
 func (r Routes) Route(find handler.MapFunc) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, obj client.Object) []reconcile.Request {
 		found := find(ctx, obj)
@@ -142,7 +143,8 @@ func (r Routes) pairsForCluster(ctx context.Context, obj client.Object) []reconc
 // pairsForAddon maps a ManagedClusterAddOn to the cluster's pairs.
 func (r Routes) pairsForAddon(ctx context.Context, obj client.Object) []reconcile.Request {
 	found := pairs{}
-	cluster, err := kube.Get(ctx, r.rule.Reader, types.NamespacedName{Name: obj.GetNamespace()}, &clusterv1.ManagedCluster{})
+	name := types.NamespacedName{Name: obj.GetNamespace()}
+	cluster, err := kube.Get(ctx, r.rule.Reader, name, &clusterv1.ManagedCluster{})
 	if err == nil {
 		var labels map[string]string
 		if cluster != nil {

@@ -68,6 +68,7 @@ func (o Observation) InInventory() bool {
 // may not have been restored yet.
 func (o Observation) Restoring() bool { return len(o.RestoringCRDs) > 0 }
 
+// ObservedPlacement is a Placement that publishes, and what its decisions say about the cluster.
 type ObservedPlacement struct {
 	Placement *clusterv1beta1.Placement
 
@@ -134,7 +135,7 @@ func decideAll(o Observation) Result {
 	case placed == Unknown:
 		r.Why, r.Undecided = whyUnplaced, undecided
 	case len(o.Placements) == 0 && slices.Contains(o.RestoringCRDs, PlacementCRD):
-		r.Why = WhyDoubtful(PlacementCRD)
+		r.Why = whyDoubtful(PlacementCRD)
 	default:
 		r.Answer = Yes
 		if len(o.Placements) == 0 && len(o.Lost) > 0 {
@@ -159,10 +160,10 @@ func (r Result) deny(o Observation, why string, crds ...string) Result {
 
 // Doubt makes the answer Unknown because of a CRD.
 func (r Result) Doubt(crd string) Result {
-	return Result{Why: WhyDoubtful(crd), Untrusted: true, Bindings: r.Bindings, Member: r.Member}
+	return Result{Why: whyDoubtful(crd), Untrusted: true, Bindings: r.Bindings, Member: r.Member}
 }
 
-func WhyDoubtful(crd string) string {
+func whyDoubtful(crd string) string {
 	const format = "is left as it is: the CustomResourceDefinition %s is being deleted, missing or new, " +
 		"so missing objects may come back"
 	return fmt.Sprintf(format, crd)

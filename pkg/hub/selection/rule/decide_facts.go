@@ -80,6 +80,7 @@ func NewPlacement(placement *clusterv1beta1.Placement, own []clusterv1beta1.Plac
 	return p
 }
 
+// Observed returns what the Placement says about a cluster.
 func (p Placement) Observed(cluster string) ObservedPlacement {
 	return ObservedPlacement{Placement: p.placement, Decides: p.decidesFor(cluster), Tally: p.tally}
 }

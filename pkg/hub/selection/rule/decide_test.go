@@ -276,7 +276,7 @@ func TestDecide(t *testing.T) {
 		"exclusive sets only, and bindings may come back: unknown": {
 			o: situation(exclusiveOnly, withBinding(func(b *Binding) { b.Set = ocmtest.LabelSet("global", all) }),
 				func(o *Observation) { o.RestoringCRDs = []string{BindingCRD} }),
-			want: Result{Answer: Unknown, Why: WhyDoubtful(BindingCRD), Bindings: s, Member: true, Untrusted: true},
+			want: Result{Answer: Unknown, Why: whyDoubtful(BindingCRD), Bindings: s, Member: true, Untrusted: true},
 		},
 
 		// 3: Placements

@@ -33,6 +33,7 @@ func requiresPlacement(namespace *metav1.PartialObjectMetadata) bool {
 	return namespace.Annotations[contract.AnnotationRequirePlacement] == "true"
 }
 
+// Publishes reports whether a Placement is labeled for publishing.
 func Publishes(placement *clusterv1beta1.Placement) bool {
 	return placement.Labels[contract.LabelPublish] == "true"
 }
@@ -58,6 +59,7 @@ func SetSelector(set *clusterv1beta2.ManagedClusterSet) (labels.Selector, error)
 	return clustersdkv1beta2.BuildClusterSelector(set)
 }
 
+// PlacementOf names the Placement to which a slice belongs; "" if it belongs to none.
 func PlacementOf(decision metav1.Object) string {
 	return decision.GetLabels()[clusterv1beta1.PlacementLabel]
 }

@@ -78,6 +78,7 @@ type Result struct {
 }
 
 const (
+	// WhyLags is the Why of an answer that the hub does not confirm.
 	WhyLags = "is decided when the manager's cache has caught up with the hub"
 
 	// LagRecheck is how soon to look again at what the cache lacks and the hub has.

@@ -20,6 +20,7 @@ type Tally struct {
 	layout *layout
 }
 
+// TallyOf returns the tally of all slices of a Placement.
 func TallyOf(decisions []clusterv1beta1.PlacementDecision) Tally {
 	clusters := map[string]struct{}{}
 	for i := range decisions {
