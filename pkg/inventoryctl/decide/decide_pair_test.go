@@ -7,8 +7,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
 
+	"open-cluster-management.io/cluster-inventory-addon/internal/facttest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection/rule"
-	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/decide/internal/facttest"
 )
 
 func TestExplainPair(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	authv1beta1 "open-cluster-management.io/managed-serviceaccount/apis/authentication/v1beta1"
 
-	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/decide/internal/facttest"
+	"open-cluster-management.io/cluster-inventory-addon/internal/facttest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/settings"
 )
 

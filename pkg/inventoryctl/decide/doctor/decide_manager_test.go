@@ -15,8 +15,8 @@ import (
 	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
+	"open-cluster-management.io/cluster-inventory-addon/internal/facttest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/decide"
-	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/decide/internal/facttest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/rollout"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/settings"
 )
