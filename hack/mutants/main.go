@@ -42,14 +42,20 @@ const (
 
 var targets = []target{
 	{
+		folder: "pkg/hub/selection/rule", searches: []string{profiles, credentials, decisions},
+		functions: map[string][]string{
+			"decide.go":        nil,
+			"decide_choice.go": {"ChoiceOf", "choiceAnswer", "anyBound", "ChosenClusters"},
+			"objects.go":       {"requiresPlacement", "Publishes", "IsOlder", "IsOurs", "IsMarked"},
+		},
+	},
+	{
 		folder: "pkg/hub/selection", searches: []string{profiles, credentials, decisions},
 		functions: map[string][]string{
-			"decide.go": nil,
 			"absence.go": {
 				"settleAbsence", "settleDecisions", "vanished", "settleWidening", "settleStart", "mayChoose",
 			},
-			"rule.go":          {"Observe", "Settle", "confirm", "isPieced", "Selected"},
-			"decide_choice.go": {"decideChoice", "choiceAnswer", "anyBound", "chosenClusters"},
+			"rule.go": {"Observe", "Settle", "confirm", "isPieced", "Selected"},
 		},
 	},
 	{
@@ -71,11 +77,11 @@ var targets = []target{
 
 // reasons say why the searches cannot find some clauses, by place and text.
 var reasons = []struct{ clause, why string }{
-	{`restoring|Restor|isOlder|crd != |r\.Answer == Unknown|Unserved|goingCRD|absentCRDs|isIncomplete|isUnbound|` +
-		`lagging|Going|doubtful|lags`,
+	{`restoring|Restor|IsOlder|crd != |r\.Answer == Unknown|Unserved|goingCRD|absentCRDs|isIncomplete|isUnbound|` +
+		`[lL]agging|Going|doubtful|lags`,
 		"no CRD is deleted in the small world, and no cache is older than the process"},
-	{`^selection/decide\.go.* decide ` + "`", "no CRD is deleted in the small world"},
-	{`mayChoose|mayMove|moving|choosing|settleDecisions .*left == 0`, "the small world has no second slice"},
+	{`^selection/rule/decide\.go.* Pair ` + "`", "no CRD is deleted in the small world"},
+	{`mayChoose|[mM]ayMove|moving|choosing|settleDecisions .*left == 0`, "the small world has no second slice"},
 	{`ByAddon|accepted == Yes|inInventory == No`, "the small world has no install strategy"},
 	{`InInventory`, "it decides about the content of profiles, and about install strategies"},
 	{`isWithheld|bindingsAnswer .*union == No`, "the small world publishes through sets of every type"},
@@ -181,7 +187,7 @@ func run(states int, only *regexp.Regexp) error {
 // searches returns the searches that may find a clause.
 func (c clause) searches() []string {
 	for prefix, only := range map[string]string{
-		"selection/decide_choice.go": decisions, "selection/decide.go": profiles, "selection/absence.go": profiles,
+		"selection/rule/decide_choice.go": decisions, "selection/rule/decide.go": profiles, "selection/absence.go": profiles,
 	} {
 		if strings.HasPrefix(c.where, prefix) {
 			return []string{only}

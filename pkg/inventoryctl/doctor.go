@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/decide"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/decide/doctor"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/show"
 )
 
@@ -42,7 +43,7 @@ func (d *doctorOptions) run(ctx context.Context) error {
 	if err != nil {
 		return advise(err, hub.Host)
 	}
-	checks := decide.CheckHub(facts, now)
+	checks := doctor.CheckHub(facts, now)
 	isHidden := func(check decide.Finding) bool { return check.State == decide.NotVisible }
 	if !slices.ContainsFunc(checks, func(check decide.Finding) bool { return !isHidden(check) }) {
 		return errors.New("nothing of this hub as a whole is visible to you: ask its administrator for the rights that " +

@@ -3,7 +3,6 @@ package kube
 import (
 	"maps"
 	"slices"
-	"sync"
 	"time"
 )
 
@@ -21,10 +20,7 @@ const (
 // Debounce knows for how long something has been so, by key: an absence, a failure. What is
 // not so takes no memory. When the clock is set back, it begins again, so that nobody waits
 // longer than the whole time. The zero value is ready to use and safe for concurrent use.
-type Debounce[K comparable] struct {
-	mu   sync.Mutex
-	keys map[K]lasting
-}
+type Debounce[K comparable] struct{ keys Memory[K, lasting] }
 
 type lasting struct {
 	since time.Time
@@ -32,19 +28,14 @@ type lasting struct {
 }
 
 // Since records that it is so, and returns since when.
-func (d *Debounce[K]) Since(key K, now time.Time) time.Time {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	entry, ok := d.keys[key]
-	if !ok || entry.since.After(now) {
-		entry.since = now
-	}
-	entry.asked = now
-	if d.keys == nil {
-		d.keys = map[K]lasting{}
-	}
-	d.keys[key] = entry
-	return entry.since
+func (d *Debounce[K]) Since(key K, now time.Time) (since time.Time) {
+	d.keys.Update(key, func(before lasting, known bool) (lasting, bool) {
+		if since = before.since; !known || since.After(now) {
+			since = now
+		}
+		return lasting{since: since, asked: now}, true
+	})
+	return since
 }
 
 // Left records that it is so, and returns the time until it has been so for long enough.
@@ -59,48 +50,32 @@ func (d *Debounce[K]) Lasted(key K, enough time.Duration, now time.Time) bool {
 
 // Get returns since when it has been so; ok is false if it is not so.
 func (d *Debounce[K]) Get(key K) (since time.Time, ok bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	entry, ok := d.keys[key]
+	entry, ok := d.keys.Get(key)
 	return entry.since, ok
 }
 
 // Over records that it is no longer so.
 func (d *Debounce[K]) Over(keys ...K) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
 	for _, key := range keys {
-		delete(d.keys, key)
+		d.keys.Forget(key)
 	}
 }
 
 // OverUnless records of which keys alone it is still so.
 func (d *Debounce[K]) OverUnless(still func(K) bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	maps.DeleteFunc(d.keys, func(key K, _ lasting) bool { return !still(key) })
+	d.keys.DeleteFunc(func(key K, _ lasting) bool { return !still(key) })
 }
 
 // Sweep forgets keys about which nobody has asked for a while.
 func (d *Debounce[K]) Sweep(unused time.Duration, now time.Time) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	maps.DeleteFunc(d.keys, func(_ K, entry lasting) bool { return TimeLeft(entry.asked, unused, now) == 0 })
+	d.keys.DeleteFunc(func(_ K, entry lasting) bool { return TimeLeft(entry.asked, unused, now) == 0 })
 }
 
 // Keys returns of what it is so, in no order.
-func (d *Debounce[K]) Keys() []K {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return slices.Collect(maps.Keys(d.keys))
-}
+func (d *Debounce[K]) Keys() []K { return slices.Collect(maps.Keys(d.keys.All())) }
 
 // Len returns of how many keys it is so.
-func (d *Debounce[K]) Len() int {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return len(d.keys)
-}
+func (d *Debounce[K]) Len() int { return d.keys.Len() }
 
 // TimeLeft returns the time until something has lasted long enough. A clock that is set
 // back makes nobody wait longer.

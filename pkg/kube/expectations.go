@@ -1,7 +1,6 @@
 package kube
 
 import (
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -19,8 +18,7 @@ const StaleAfter = 5 * time.Second
 // does not decide, and write again, from a stale cache. Each instance serves objects of one
 // kind. It is safe for concurrent use.
 type Expectations struct {
-	mu      sync.Mutex
-	pending map[types.NamespacedName]expectation
+	pending Memory[types.NamespacedName, expectation]
 }
 
 type expectation struct {
@@ -32,9 +30,7 @@ type expectation struct {
 }
 
 // NewExpectations returns Expectations without pending writes.
-func NewExpectations() *Expectations {
-	return &Expectations{pending: map[types.NamespacedName]expectation{}}
-}
+func NewExpectations() *Expectations { return &Expectations{} }
 
 // Wrote records a write; obj is the object the API server returned.
 func (e *Expectations) Wrote(obj client.Object, now time.Time) {
@@ -62,65 +58,49 @@ func (e *Expectations) Conflicted(obj client.Object, now time.Time) {
 }
 
 func (e *Expectations) set(key types.NamespacedName, change func(expectation) expectation) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.pending[key] = change(e.pending[key])
+	e.pending.Update(key, func(before expectation, _ bool) (expectation, bool) { return change(before), true })
 }
 
 // IsDeleted reports whether we deleted obj, which the cache may still have.
 func (e *Expectations) IsDeleted(obj client.Object) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	gone := e.pending[client.ObjectKeyFromObject(obj)].gone
-	return gone != "" && gone == obj.GetUID()
+	expected, _ := e.pending.Get(client.ObjectKeyFromObject(obj))
+	return expected.gone != "" && expected.gone == obj.GetUID()
 }
 
 // IsAwaited reports whether we wrote the object of a key a short while ago: a cache that
 // lacks it may only lag.
 func (e *Expectations) IsAwaited(key types.NamespacedName, now time.Time) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	expected := e.pending[key]
+	expected, _ := e.pending.Get(key)
 	return expected.resourceVersion != "" && now.Before(expected.until)
 }
 
 // Vanished records that the cache has lost obj, and reports whether that is the object we
 // wrote last, which is then no longer awaited.
-func (e *Expectations) Vanished(obj client.Object) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
+func (e *Expectations) Vanished(obj client.Object) (was bool) {
 	key := client.ObjectKeyFromObject(obj)
-	expected, ok := e.pending[key]
-	if !ok || expected.resourceVersion == "" || expected.written != obj.GetUID() {
-		return false
-	}
-	expected.resourceVersion, expected.written = "", ""
-	e.pending[key] = expected
-	return true
+	e.pending.Update(key, func(expected expectation, known bool) (expectation, bool) {
+		if was = expected.resourceVersion != "" && expected.written == obj.GetUID(); was {
+			expected.resourceVersion, expected.written = "", ""
+		}
+		return expected, known
+	})
+	return was
 }
 
 // Forget drops what was recorded for a key.
-func (e *Expectations) Forget(key types.NamespacedName) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	delete(e.pending, key)
-}
+func (e *Expectations) Forget(key types.NamespacedName) { e.pending.Forget(key) }
 
 // Wait returns how much longer to wait for the cache to show our last write of key, and the
 // write with which ours conflicted. It is zero if the cache shows them or the wait is over.
 // cached is what the cache has now, nil if it has no object of that key.
-func (e *Expectations) Wait(key types.NamespacedName, cached client.Object, now time.Time) time.Duration {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	expected, ok := e.pending[key]
-	if !ok {
-		return 0
-	}
-	if left := expected.until.Sub(now); left > 0 && !expected.metBy(cached) {
-		return left
-	}
-	delete(e.pending, key)
-	return 0
+func (e *Expectations) Wait(key types.NamespacedName, cached client.Object, now time.Time) (left time.Duration) {
+	e.pending.Update(key, func(expected expectation, known bool) (expectation, bool) {
+		if known && !expected.metBy(cached) {
+			left = max(0, expected.until.Sub(now))
+		}
+		return expected, left > 0
+	})
+	return left
 }
 
 func (e expectation) metBy(cached client.Object) bool {

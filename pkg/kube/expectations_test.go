@@ -59,7 +59,7 @@ func TestExpectations(t *testing.T) {
 			if got := e.Wait(key, test.cached, start.Add(test.after)); got != test.want {
 				t.Errorf("Wait = %s, want %s", got, test.want)
 			}
-			if test.want == 0 && len(e.pending) != 0 {
+			if test.want == 0 && e.pending.Len() != 0 {
 				t.Error("a met expectation must not be kept")
 			}
 		})

@@ -67,6 +67,13 @@ func (m *Memory[K, V]) DeleteFunc(remove func(K, V) bool) {
 	maps.DeleteFunc(m.values, remove)
 }
 
+// Len returns the number of keys.
+func (m *Memory[K, V]) Len() int {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return len(m.values)
+}
+
 // All returns a copy of the map.
 func (m *Memory[K, V]) All() map[K]V {
 	m.mu.RLock()

@@ -2,6 +2,7 @@ package kube
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -9,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -64,4 +66,11 @@ func IsNewer(a, b string) bool {
 func IsServed(ctx context.Context, reader client.Reader, crd string) (bool, error) {
 	found, err := Get(ctx, reader, types.NamespacedName{Name: crd}, Partial(CRDKind))
 	return err == nil && found != nil && found.DeletionTimestamp == nil, err
+}
+
+// IsUncached reports whether a kind was not read because the cache does not hold it: the API
+// server has not served it yet.
+func IsUncached(err error) bool {
+	uncached := new(cache.ErrResourceNotCached)
+	return errors.As(err, &uncached)
 }

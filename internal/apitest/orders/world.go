@@ -141,8 +141,7 @@ func (w *World) start(s *State) {
 func (w *World) recall(s *State) {
 	w.now = s
 	Field(w.Rule, "settling").Set(reflect.ValueOf(s.Memory[settling]))
-	reads := Field(Field(w.Rule, "live").Interface(), "reads")
-	reads.Set(reflect.MakeMap(reads.Type()))
+	Field(Field(w.Rule, "live").Interface(), "reads").SetZero()
 }
 
 // crash ends the manager and starts another one, whose caches are filled afresh.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync"
 
 	toolscache "k8s.io/client-go/tools/cache"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
@@ -61,9 +60,7 @@ func summaryOf(addon *addonv1beta1.ManagedClusterAddOn) summary {
 type Reporter struct {
 	cache   cache.Cache
 	counter Counter
-
-	mu   sync.Mutex
-	seen map[string]summary // by cluster
+	seen    kube.Memory[string, summary] // by cluster
 }
 
 var _ manager.LeaderElectionRunnable = &Reporter{}
@@ -71,7 +68,7 @@ var _ manager.LeaderElectionRunnable = &Reporter{}
 // Add adds a Reporter to a manager, whose cache must hold this addon's ManagedClusterAddOns with
 // their status, and the ClusterManagementAddOn.
 func Add(mgr manager.Manager, counter Counter) error {
-	return mgr.Add(&Reporter{cache: mgr.GetCache(), counter: counter, seen: map[string]summary{}})
+	return mgr.Add(&Reporter{cache: mgr.GetCache(), counter: counter})
 }
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable: only the leader counts.
@@ -108,7 +105,9 @@ func (r *Reporter) onAddons() toolscache.ResourceEventHandler {
 		UpdateFunc: func(_, after any) { take(after) },
 		DeleteFunc: func(obj any) {
 			if addon, ok := kube.InEvent[*addonv1beta1.ManagedClusterAddOn](obj); ok && addon.Name == contract.AddonName {
-				r.forget(addon.Namespace)
+				if before, known := r.seen.Forget(addon.Namespace); known {
+					r.add(before, -1)
+				}
 			}
 		},
 	}
@@ -124,9 +123,7 @@ func (r *Reporter) onDefinition() toolscache.ResourceEventHandler {
 }
 
 func (r *Reporter) count(cluster string, now summary) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	before, known := r.seen[cluster]
+	before, known := r.seen.Set(cluster, now)
 	if known && before.revision == now.revision && before.state == now.state &&
 		slices.Equal(before.conditions, now.conditions) {
 		return
@@ -135,16 +132,6 @@ func (r *Reporter) count(cluster string, now summary) {
 		r.add(before, -1)
 	}
 	r.add(now, 1)
-	r.seen[cluster] = now
-}
-
-func (r *Reporter) forget(cluster string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if before, known := r.seen[cluster]; known {
-		r.add(before, -1)
-		delete(r.seen, cluster)
-	}
 }
 
 func (r *Reporter) add(s summary, more int) {

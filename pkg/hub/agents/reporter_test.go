@@ -38,9 +38,7 @@ func gathered(t *testing.T, m *metrics.Metrics) map[string]float64 {
 	return series
 }
 
-func newReporter(m *metrics.Metrics) *Reporter {
-	return &Reporter{counter: m, seen: map[string]summary{}}
-}
+func newReporter(m *metrics.Metrics) *Reporter { return &Reporter{counter: m} }
 
 func addonWith(cluster, revision string, conditions ...metav1.Condition) *addonv1beta1.ManagedClusterAddOn {
 	addon := ocmtest.Addon(cluster)

@@ -71,7 +71,7 @@ func (c *referring) Start(w *orders.World) map[string]any {
 			adding: kube.SetIndex[types.NamespacedName, string]{},
 		},
 		"expected slices": kube.NewExpectations(),
-		"unseen":          map[types.NamespacedName]*unseen{},
+		"unseen":          &kube.Memory[types.NamespacedName, unseen]{},
 	}
 }
 
@@ -104,7 +104,7 @@ func (c *referring) recall(s *orders.State) {
 	references.adding = remembered.adding
 	c.reconciler.rule = c.world.Rule
 	c.reconciler.expectations = s.Memory["expected slices"].(*kube.Expectations)
-	c.reconciler.unseen = s.Memory["unseen"].(map[types.NamespacedName]*unseen)
+	c.reconciler.unseen = s.Memory["unseen"].(*kube.Memory[types.NamespacedName, unseen])
 	orders.Field(c.reconciler, "brake").SetZero()
 }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -44,10 +43,8 @@ type Reconciler struct {
 	events       *notices.Reporter
 	brake        kube.Brake[types.NamespacedName] // by slice
 	expectations *kube.Expectations
-	failing      kube.Debounce[types.NamespacedName] // by Placement
-
-	mu     sync.Mutex
-	unseen map[types.NamespacedName]*unseen // by Placement
+	failing      kube.Debounce[types.NamespacedName]        // by Placement
+	unseen       *kube.Memory[types.NamespacedName, unseen] // by Placement
 }
 
 // unseen is what was written and may not be in the cache yet.
@@ -66,7 +63,7 @@ func newReconciler(reader client.Reader, writer client.Client, opts Options) *Re
 		clock:        opts.Clock,
 		events:       notices.NewReporter(reader, writer, opts.Clock, ControllerName, eventAction),
 		expectations: kube.NewExpectations(),
-		unseen:       map[types.NamespacedName]*unseen{},
+		unseen:       &kube.Memory[types.NamespacedName, unseen]{},
 	}
 }
 
@@ -171,10 +168,8 @@ func (r *Reconciler) list(
 
 // catchUp returns how long to wait for the cache to show the last write.
 func (r *Reconciler) catchUp(ctx context.Context, placement types.NamespacedName, o observed) time.Duration {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	last := r.unseen[placement]
-	if last == nil {
+	last, known := r.unseen.Get(placement)
+	if !known {
 		return 0
 	}
 	var wait time.Duration
@@ -193,7 +188,7 @@ func (r *Reconciler) catchUp(ctx context.Context, placement types.NamespacedName
 		// A cluster that was not added because a write failed is in no slice that changes,
 		// so no event announces that.
 		r.references.check(ctx, placement.Namespace, last.adding)
-		delete(r.unseen, placement)
+		r.unseen.Forget(placement)
 	}
 	return wait
 }
@@ -270,21 +265,20 @@ func (r *Reconciler) begin(placement types.NamespacedName, adding []string) bool
 		return false
 	}
 	if len(adding) > 0 {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.unseen[placement] = &unseen{slices: map[string]struct{}{}, adding: adding}
+		r.unseen.Set(placement, unseen{slices: map[string]struct{}{}, adding: adding})
 	}
 	return true
 }
 
 // wrote records that the cache must show a slice, or no longer show it.
 func (r *Reconciler) wrote(placement types.NamespacedName, name string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.unseen[placement] == nil {
-		r.unseen[placement] = &unseen{slices: map[string]struct{}{}}
-	}
-	r.unseen[placement].slices[name] = struct{}{}
+	r.unseen.Update(placement, func(last unseen, known bool) (unseen, bool) {
+		if !known {
+			last.slices = map[string]struct{}{}
+		}
+		last.slices[name] = struct{}{}
+		return last, true
+	})
 }
 
 // apply sends the writes one after the other. After a failure, it sends only those that

@@ -2,13 +2,15 @@ package metrics
 
 import (
 	"slices"
-	"sync"
+	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
 // Other stands for every reason and every revision that is not among those that are known. An agent
@@ -70,10 +72,9 @@ type fleet struct {
 	addonsDesc, agentsDesc *prometheus.Desc
 	reasons                map[string][]string
 
-	mu        sync.Mutex
-	addons    map[addonKey]int
-	agents    map[agentKey]int // by any revision
-	revisions []string
+	addons    kube.Memory[addonKey, int]
+	agents    kube.Memory[agentKey, int] // by any revision
+	revisions atomic.Pointer[[]string]
 }
 
 func newFleet() *fleet {
@@ -84,7 +85,7 @@ func newFleet() *fleet {
 		agentsDesc: prometheus.NewDesc(prefix+"agents",
 			"Clusters by the AgentRevision that they should have now, and how far it is rolled out.",
 			[]string{"revision", "state"}, nil),
-		reasons: Reasons(), addons: map[addonKey]int{}, agents: map[agentKey]int{},
+		reasons: Reasons(),
 	}
 }
 
@@ -101,28 +102,12 @@ func (f *fleet) addCondition(condition, status, reason string, more int) {
 	default:
 		status = string(metav1.ConditionUnknown)
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	add(f.addons, addonKey{condition, status, reason}, more)
-}
-
-func (f *fleet) addAgent(revision, state string, more int) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	add(f.agents, agentKey{revision, state}, more)
+	add(&f.addons, addonKey{condition, status, reason}, more)
 }
 
 // add changes a count, and forgets one that is zero.
-func add[K comparable](counts map[K]int, key K, more int) {
-	if counts[key] += more; counts[key] == 0 {
-		delete(counts, key)
-	}
-}
-
-func (f *fleet) name(revisions []string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.revisions = revisions
+func add[K comparable](counts *kube.Memory[K, int], key K, more int) {
+	counts.Update(key, func(before int, _ bool) (now int, keep bool) { return before + more, before+more != 0 })
 }
 
 // Describe implements prometheus.Collector.
@@ -133,35 +118,29 @@ func (f *fleet) Describe(into chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (f *fleet) Collect(into chan<- prometheus.Metric) {
-	addons, agents := f.counts()
-	for key, count := range addons {
+	for key, count := range f.addons.All() {
 		into <- prometheus.MustNewConstMetric(
 			f.addonsDesc, prometheus.GaugeValue, float64(count), key.condition, key.status, key.reason)
 	}
-	for key, count := range agents {
+	for key, count := range f.knownAgents() {
 		into <- prometheus.MustNewConstMetric(f.agentsDesc, prometheus.GaugeValue, float64(count), key.revision, key.state)
 	}
 }
 
-// counts returns copies, with agents by revisions that are known.
-func (f *fleet) counts() (map[addonKey]int, map[agentKey]int) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	addons := make(map[addonKey]int, len(f.addons))
-	for key, count := range f.addons {
-		addons[key] = count
-	}
+// knownAgents counts agents by revisions that are known.
+func (f *fleet) knownAgents() map[agentKey]int {
+	known := ptr.Deref(f.revisions.Load(), nil)
 	agents := map[agentKey]int{}
-	for key, count := range f.agents {
+	for key, count := range f.agents.All() {
 		switch {
 		case key.revision == "":
 			key.revision = None
-		case !slices.Contains(f.revisions, key.revision):
+		case !slices.Contains(known, key.revision):
 			key.revision = Other
 		}
 		agents[key] += count
 	}
-	return addons, agents
+	return agents
 }
 
 // CountCondition counts more addons, or less if that is negative, that have a condition with a
@@ -176,13 +155,13 @@ func (m *Metrics) CountCondition(condition, status, reason string, more int) {
 // CountAgent counts more agents, or less if that is negative, with a revision and a state.
 func (m *Metrics) CountAgent(revision, state string, more int) {
 	if m != nil {
-		m.fleet.addAgent(revision, state, more)
+		add(&m.fleet.agents, agentKey{revision, state}, more)
 	}
 }
 
 // NameRevisions says which revisions exist; agents with another one count as Other.
 func (m *Metrics) NameRevisions(revisions []string) {
 	if m != nil {
-		m.fleet.name(revisions)
+		m.fleet.revisions.Store(&revisions)
 	}
 }

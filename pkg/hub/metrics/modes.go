@@ -1,10 +1,9 @@
 package metrics
 
 import (
-	"maps"
-	"sync"
-
 	"github.com/prometheus/client_golang/prometheus"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
 // Mode says whether one of OCM's own writers is on.
@@ -22,10 +21,8 @@ func modes() []Mode { return []Mode{On, Off, Unknown} }
 // writerModes knows in which mode each of OCM's own writers is. It is a prometheus.Collector:
 // every scrape shows each writer in exactly one mode.
 type writerModes struct {
-	desc *prometheus.Desc
-
-	mu      sync.Mutex
-	present map[string]Mode // by writer
+	desc    *prometheus.Desc
+	present kube.Memory[string, Mode] // by writer
 }
 
 func newWriterModes() *writerModes {
@@ -33,25 +30,17 @@ func newWriterModes() *writerModes {
 		desc: prometheus.NewDesc(prefix+"upstream_mode",
 			"1 for the current mode of one of Open Cluster Management's own writers, 0 for its other modes.",
 			[]string{"writer", "mode"}, nil),
-		present: map[string]Mode{},
 	}
 }
 
-func (w *writerModes) set(writer string, mode Mode) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.present[writer] = mode
-}
+func (w *writerModes) set(writer string, mode Mode) { w.present.Set(writer, mode) }
 
 // Describe implements prometheus.Collector.
 func (w *writerModes) Describe(into chan<- *prometheus.Desc) { into <- w.desc }
 
 // Collect implements prometheus.Collector.
 func (w *writerModes) Collect(into chan<- prometheus.Metric) {
-	w.mu.Lock()
-	present := maps.Clone(w.present)
-	w.mu.Unlock()
-	for writer, now := range present {
+	for writer, now := range w.present.All() {
 		for _, mode := range modes() {
 			value := 0.
 			if mode == now {

@@ -1,21 +1,20 @@
 package metrics
 
 import (
-	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
 // soonest knows when the first of many tokens expires. It is a prometheus.Collector.
 type soonest struct {
 	desc  *prometheus.Desc
 	clock clock.PassiveClock
-
-	mu   sync.Mutex
-	ends map[types.NamespacedName]time.Time // by account
+	ends  kube.Memory[types.NamespacedName, time.Time] // by account
 }
 
 func newSoonest(clock clock.PassiveClock) *soonest {
@@ -23,18 +22,15 @@ func newSoonest(clock clock.PassiveClock) *soonest {
 		desc: prometheus.NewDesc(prefix+"credential_expiry_seconds",
 			"Time until the first copied token expires. Missing while no token is copied.", nil, nil),
 		clock: clock,
-		ends:  map[types.NamespacedName]time.Time{},
 	}
 }
 
 // set records when an account's token expires; the zero time forgets it.
 func (s *soonest) set(account types.NamespacedName, at time.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if at.IsZero() {
-		delete(s.ends, account)
+		s.ends.Forget(account)
 	} else {
-		s.ends[account] = at
+		s.ends.Set(account, at)
 	}
 }
 
@@ -52,10 +48,8 @@ func (s *soonest) Collect(into chan<- prometheus.Metric) {
 // first returns when the first token expires; the zero time if there is none. It looks at every
 // account, which is cheap enough for once a scrape.
 func (s *soonest) first() time.Time {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	var first time.Time
-	for _, at := range s.ends {
+	for _, at := range s.ends.All() {
 		if first.IsZero() || at.Before(first) {
 			first = at
 		}

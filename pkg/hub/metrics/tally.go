@@ -1,10 +1,9 @@
 package metrics
 
 import (
-	"maps"
-	"sync"
-
 	"github.com/prometheus/client_golang/prometheus"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
 // tally counts things by their present state. Their owner reports each change. It is a
@@ -12,9 +11,7 @@ import (
 type tally struct {
 	desc        *prometheus.Desc
 	byNamespace bool
-
-	mu     sync.Mutex
-	counts map[series]int
+	counts      kube.Memory[series, int]
 }
 
 // series identifies what is counted together.
@@ -30,11 +27,10 @@ func newTally(name, help, label string, byNamespace bool, values []string) *tall
 	t := &tally{
 		desc:        prometheus.NewDesc(prefix+name, help, labels, nil),
 		byNamespace: byNamespace,
-		counts:      map[series]int{},
 	}
 	for _, value := range values {
 		if !byNamespace {
-			t.counts[series{value: value}] = 0
+			t.counts.Set(series{value: value}, 0)
 		}
 	}
 	return t
@@ -59,12 +55,10 @@ func (t *tally) add(namespace, value string, more int) {
 	if t.byNamespace {
 		of.namespace = namespace
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.counts[of] += more
-	if t.byNamespace && t.counts[of] == 0 {
-		delete(t.counts, of) // the namespace may be gone
-	}
+	t.counts.Update(of, func(before int, _ bool) (now int, keep bool) {
+		now = before + more
+		return now, now != 0 || !t.byNamespace // the namespace may be gone
+	})
 }
 
 // Describe implements prometheus.Collector.
@@ -72,10 +66,7 @@ func (t *tally) Describe(into chan<- *prometheus.Desc) { into <- t.desc }
 
 // Collect implements prometheus.Collector.
 func (t *tally) Collect(into chan<- prometheus.Metric) {
-	t.mu.Lock()
-	counts := maps.Clone(t.counts)
-	t.mu.Unlock()
-	for of, count := range counts {
+	for of, count := range t.counts.All() {
 		labels := []string{of.value}
 		if t.byNamespace {
 			labels = []string{of.namespace, of.value}

@@ -188,8 +188,8 @@ func TestAnEventIsCreatedWhenThereIsNews(t *testing.T) {
 	h.reports(r, "team", 4, kube.EventPeriod)
 	h.later(kube.EventPeriod)
 	h.reports(r, "team", 4, 0)
-	if len(r.scopes) > 0 {
-		t.Errorf("what is over leaves %v", r.scopes)
+	if left := r.scopes.All(); len(left) > 0 {
+		t.Errorf("what is over leaves %v", left)
 	}
 
 	// What is about other objects, or has another reason, waits for nothing.

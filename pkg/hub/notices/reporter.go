@@ -2,8 +2,6 @@ package notices
 
 import (
 	"context"
-	"errors"
-	"sync"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -15,7 +13,6 @@ import (
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
@@ -39,9 +36,7 @@ type Reporter struct {
 	controller string
 	action     string
 	limiter    *rate.Limiter
-
-	mu     sync.Mutex
-	scopes map[types.NamespacedName]scope
+	scopes     kube.Memory[types.NamespacedName, scope]
 }
 
 // scope is what a Reporter remembers of a scope.
@@ -60,7 +55,6 @@ func NewReporter(
 	return &Reporter{
 		reader: reader, writer: writer, clock: clock, controller: controller, action: action,
 		limiter: rate.NewLimiter(scopesPerSecond, scopesAtOnce),
-		scopes:  map[types.NamespacedName]scope{},
 	}
 }
 
@@ -70,7 +64,7 @@ func NewReporter(
 // changes; zero means never.
 func (r *Reporter) Report(ctx context.Context, of types.NamespacedName, current []Notice) (time.Duration, error) {
 	now := r.clock.Now()
-	before := r.recall(of)
+	before, _ := r.scopes.Get(of)
 	d := decide(before.lastEvents, current, now)
 	if len(d.due) == 0 {
 		r.remember(of, scope{lastEvents: d.lastEvents})
@@ -96,20 +90,12 @@ func (r *Reporter) Report(ctx context.Context, of types.NamespacedName, current 
 	return d.again, nil
 }
 
-func (r *Reporter) recall(of types.NamespacedName) scope {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.scopes[of]
-}
-
 func (r *Reporter) remember(of types.NamespacedName, s scope) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	if len(s.lastEvents) == 0 && s.turn.IsZero() {
-		delete(r.scopes, of)
-		return
+		r.scopes.Forget(of)
+	} else {
+		r.scopes.Set(of, s)
 	}
-	r.scopes[of] = s
 }
 
 // emit creates the event of a notice, unless its object is gone. A stable event that exists
@@ -155,7 +141,7 @@ func (r *Reporter) reference(ctx context.Context, namespace string, about Subjec
 		reference.APIVersion, reference.Kind = clusterv1beta2.GroupVersion.String(), "ManagedClusterSetBinding"
 	}
 	found, err := kube.Get(ctx, r.reader, key, obj)
-	if uncached := new(cache.ErrResourceNotCached); errors.As(err, &uncached) || err == nil && found == nil {
+	if kube.IsUncached(err) || err == nil && found == nil {
 		return nil, nil
 	}
 	if err != nil {

@@ -2,34 +2,36 @@ package selection
 
 import (
 	"context"
-	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection/rule"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/watch"
 )
+
+// longestMoveOfCopies is the same for copies of tokens.
+const longestMoveOfCopies = kube.AbsenceCounts
 
 // settleAbsence returns how long to wait before something is taken away because a cluster,
 // or its addon, is absent. When the time has come, it decides anew from the present cache.
 // While the slices of Placements cannot tell a cluster that moves from one that was removed,
 // the result is Unknown, for as long as longest.
 func (r *Rule) settleAbsence(
-	ctx context.Context, pair types.NamespacedName, o Observation, result Result, longest time.Duration,
-) (Observation, Result, time.Duration, error) {
+	ctx context.Context, pair types.NamespacedName, o rule.Observation, result rule.Result, longest time.Duration,
+) (rule.Observation, rule.Result, time.Duration, error) {
 	switch {
 	case result.ByAddon:
 		return r.settleAddon(ctx, pair, o, result, longest)
 	case result.ByPlacement:
 		return r.settleDecisions(ctx, pair, o, result, longest)
-	case result.Answer == No && len(o.placements) == 0 && slices.Contains(result.Rests, placementCRD):
+	case result.Answer == rule.No && len(o.Placements) == 0 && slices.Contains(result.Rests, rule.PlacementCRD):
 		if left := r.settling.starting(r.clock.Now()); left > 0 { // it requires a Placement, and none is known yet
-			return o, result.postponed(left, whyStarted), 0, nil
+			return o, result.Postponed(left, whyStarted), 0, nil
 		}
 		return o, result, 0, nil
 	default:
@@ -40,60 +42,60 @@ func (r *Rule) settleAbsence(
 // settleDecisions is settleAbsence for a cluster that is absent from the decisions of the
 // namespace's Placements.
 func (r *Rule) settleDecisions(
-	ctx context.Context, pair types.NamespacedName, o Observation, result Result, longest time.Duration,
-) (Observation, Result, time.Duration, error) {
+	ctx context.Context, pair types.NamespacedName, o rule.Observation, result rule.Result, longest time.Duration,
+) (rule.Observation, rule.Result, time.Duration, error) {
 	now := r.clock.Now()
-	r.settling.see(o.placements, now)
-	if wait := r.settling.absence(pair, o.placements, now); wait > 0 {
+	r.settling.see(o.Placements, now)
+	if wait := r.settling.absence(pair, o.Placements, now); wait > 0 {
 		return o, result, wait, nil
 	}
 	var err error
-	if o.placements, err = r.observePlacements(ctx, pair); err != nil {
+	if o.Placements, err = r.observePlacements(ctx, pair); err != nil {
 		return o, result, 0, err
 	}
-	o.lost = r.settling.lost(pair.Namespace, o.placements)
-	r.settling.see(o.placements, now)
-	if result = decide(o); !result.ByPlacement {
-		if result.Answer == Yes {
-			r.settling.present(pair)
+	o.Lost = r.settling.lost(pair.Namespace, o.Placements)
+	r.settling.see(o.Placements, now)
+	if result = rule.Pair(o); !result.ByPlacement {
+		if result.Answer == rule.Yes {
+			r.settling.Present(pair)
 		}
 		return o, result, 0, nil
 	}
-	if wait := r.settling.absence(pair, o.placements, now); wait > 0 {
+	if wait := r.settling.absence(pair, o.Placements, now); wait > 0 {
 		return o, result, wait, nil
 	}
 	since, ok := r.settling.absentSince(pair)
 	if !ok {
 		return o, result, settleTime, nil // it has returned meanwhile
 	}
-	left, err := r.vanished(ctx, pair.Namespace, o.lost, now)
+	left, err := r.vanished(ctx, pair.Namespace, o.Lost, now)
 	if err != nil {
 		return o, result, 0, err
 	}
 	if left > 0 && kube.TimeLeft(since, kube.AbsenceCounts, now) > 0 {
-		return o, result.vanished(left, o.lost...), 0, nil
+		return o, result.Vanished(left, o.Lost...), 0, nil
 	}
 	if left = r.settling.starting(now); left > 0 { // another Placement may have vanished before
-		return o, result.postponed(left, whyStarted), 0, nil
+		return o, result.Postponed(left, whyStarted), 0, nil
 	}
 	var moving []string
-	for _, p := range o.placements {
-		if p.mayMove(pair.Name) {
-			moving = append(moving, p.placement.Name)
-			result.Inconclusive = append(result.Inconclusive, client.ObjectKeyFromObject(p.placement))
+	for _, p := range o.Placements {
+		if p.MayMove(pair.Name) {
+			moving = append(moving, p.Placement.Name)
+			result.Inconclusive = append(result.Inconclusive, client.ObjectKeyFromObject(p.Placement))
 		}
 	}
 	if left = kube.TimeLeft(since, longest, now); left == 0 {
 		return o, result, 0, nil
 	}
 	if len(moving) == 0 {
-		choosing, err := r.mayChoose(ctx, o.placements, o.lagging, pair.Name, since)
+		choosing, err := r.mayChoose(ctx, o.Placements, o.Lagging, pair.Name, since)
 		if err != nil || choosing == "" {
 			return o, result, 0, err
 		}
-		return o, result.unsettled(min(left, lagRecheck), whyMoving, choosing), 0, nil
+		return o, result.Unsettled(min(left, rule.LagRecheck), whyMoving, choosing), 0, nil
 	}
-	return o, result.unsettled(left, whyMoving, moving...), 0, nil
+	return o, result.Unsettled(left, whyMoving, moving...), 0, nil
 }
 
 // vanished returns the time until Placements that published, and no longer do, count as
@@ -111,10 +113,10 @@ func (r *Rule) vanished(
 			return 0, err
 		case placement == nil:
 			gone = append(gone, name)
-		case publishes(placement): // recreated since the pair was observed
+		case rule.Publishes(placement): // recreated since the pair was observed
 			recreated = settleTime
 		default:
-			r.settling.unpublished(key)
+			r.settling.Unpublished(key)
 		}
 	}
 	return max(r.settling.missing(namespace, gone, now), recreated), nil
@@ -122,42 +124,18 @@ func (r *Rule) vanished(
 
 const whyMoving = "Placement %q does not name it, but may be moving it to another slice of its decisions"
 
-// unsettled makes a No Unknown until it is time to ask again. why is about each of the
-// Placements.
-func (r Result) unsettled(again time.Duration, why string, placements ...string) Result {
-	var reasons []string
-	for _, name := range placements[:min(len(placements), maxReasons)] {
-		reasons = append(reasons, fmt.Sprintf(why, name))
-	}
-	r = r.postponed(again, "awaits a decision: "+strings.Join(reasons, "; "))
-	r.Undecided = placements
-	return r
-}
-
-// postponed makes a result Unknown until it is time to ask again.
-func (r Result) postponed(again time.Duration, why string) Result {
-	return Result{Why: why, Again: again, Untrusted: true, Bindings: r.Bindings, Member: r.Member}
-}
-
-// vanished is unsettled for Placements that do not exist: no event of theirs will come.
-func (r Result) vanished(again time.Duration, placements ...string) Result {
-	r = r.unsettled(again, "Placement %q has vanished, and may be about to be recreated", placements...)
-	r.Undecided = nil
-	return r
-}
-
 // mayChoose names one of some Placements of a namespace that chooses, or may choose, a
 // cluster that has been absent from their slices since a while, although the cached slices
 // deny that; "" if none does. It reads those live that are of a kind that hides clusters: the
 // cache may lag. All pairs of the namespace share what was read in the last second.
 func (r *Rule) mayChoose(
-	ctx context.Context, placements []observedPlacement, lagging watch.Lagging, cluster string, since time.Time,
+	ctx context.Context, placements []rule.ObservedPlacement, lagging watch.Lagging, cluster string, since time.Time,
 ) (name string, err error) {
-	lags := lagging.Any(placementCRD, decisionCRD)
+	lags := lagging.Any(rule.PlacementCRD, rule.DecisionCRD)
 	var hiding []types.NamespacedName
 	for _, p := range placements {
-		if lags || p.mayHide() {
-			hiding = append(hiding, client.ObjectKeyFromObject(p.placement))
+		if lags || p.MayHide() {
+			hiding = append(hiding, client.ObjectKeyFromObject(p.Placement))
 		}
 	}
 	live, err := r.live.placements(ctx, hiding, r.live.recent(since))
@@ -168,7 +146,7 @@ func (r *Rule) mayChoose(
 		if p == nil { // the cache will show that it is gone
 			return hiding[i].Name, nil
 		}
-		if now := p.observed(cluster); now.decides || undecidedReason(now) != "" || now.mayMove(cluster) {
+		if now := p.Observed(cluster); now.Decides || rule.UndecidedReason(now) != "" || now.MayMove(cluster) {
 			return hiding[i].Name, nil
 		}
 	}
@@ -179,19 +157,19 @@ func (r *Rule) mayChoose(
 // just vanished: they may be about to be recreated, and without them a namespace shows every
 // cluster of its sets.
 func (r *Rule) settleWidening(
-	ctx context.Context, pair types.NamespacedName, o Observation, result Result,
-) (Result, error) {
+	ctx context.Context, pair types.NamespacedName, o rule.Observation, result rule.Result,
+) (rule.Result, error) {
 	switch {
-	case result.Answer != Yes || len(o.placements) > 0:
+	case result.Answer != rule.Yes || len(o.Placements) > 0:
 		return result, nil
-	case len(o.lost) == 0:
+	case len(o.Lost) == 0:
 		return r.settleStart(pair.Namespace, o, result), nil
 	}
-	left, err := r.vanished(ctx, pair.Namespace, o.lost, r.clock.Now())
+	left, err := r.vanished(ctx, pair.Namespace, o.Lost, r.clock.Now())
 	if err != nil || left == 0 {
 		return result, err
 	}
-	return result.vanished(left, o.lost...), nil
+	return result.Vanished(left, o.Lost...), nil
 }
 
 const whyStarted = "awaits a decision: the manager has just started, so a Placement may be missing only for a moment"
@@ -199,50 +177,50 @@ const whyStarted = "awaits a decision: the manager has just started, so a Placem
 // settleStart makes a Yes Unknown that rests on the absence of Placements, while one may have
 // vanished before this process could see it. It concerns only namespaces that had profiles at
 // the start, and of these only pairs without one: whatever exists stays.
-func (r *Rule) settleStart(namespace string, o Observation, result Result) Result {
+func (r *Rule) settleStart(namespace string, o rule.Observation, result rule.Result) rule.Result {
 	left := r.settling.startingIn(namespace, r.clock.Now())
 	if left == 0 || o.Profile != nil {
 		return result
 	}
-	return result.postponed(left, whyStarted)
+	return result.Postponed(left, whyStarted)
 }
 
 // settleAddon is settleAbsence for a cluster whose addon is absent or being deleted. OCM's
 // addon manager deletes it as soon as no slice of the install strategy's Placements names the
 // cluster, and creates it again when one does (open-cluster-management-io/ocm issue 1346).
 func (r *Rule) settleAddon(
-	ctx context.Context, pair types.NamespacedName, o Observation, result Result, longest time.Duration,
-) (Observation, Result, time.Duration, error) {
+	ctx context.Context, pair types.NamespacedName, o rule.Observation, result rule.Result, longest time.Duration,
+) (rule.Observation, rule.Result, time.Duration, error) {
 	now := r.clock.Now()
 	since := r.settling.mayReturn(pair, now)
 	assumed := o
-	assumed.assumesAddon = true
-	rest := decide(assumed)
+	assumed.AssumesAddon = true
+	rest := rule.Pair(assumed)
 	standing, wait, err := r.installation(ctx, pair.Name, since, now, longest)
 	if wait > 0 || err != nil {
 		return o, result, wait, err
 	}
-	if !standing.mayReturn || rest.Answer == No && !rest.ByPlacement {
+	if !standing.MayReturn || rest.Answer == rule.No && !rest.ByPlacement {
 		r.settling.returned(pair)
-		r.settling.present(pair)
+		r.settling.Present(pair)
 		return o, result, 0, nil
 	}
 	if rest.ByPlacement {
-		var settled Observation
+		var settled rule.Observation
 		settled, rest, wait, err = r.settleDecisions(ctx, pair, assumed, rest, longest)
-		if wait > 0 || err != nil || rest.Answer == No {
+		if wait > 0 || err != nil || rest.Answer == rule.No {
 			return settled, rest, wait, err
 		}
 	}
-	if standing.named {
-		longest = longestMove // OCM creates the addon again as soon as it can
+	if standing.Named {
+		longest = rule.LongestMove // OCM creates the addon again as soon as it can
 	}
-	if left := kube.TimeLeft(since, min(longest, standing.longest), now); left > 0 {
+	if left := kube.TimeLeft(since, min(longest, standing.Longest), now); left > 0 {
 		const why = "keeps its profile: the addon is being removed, but the install strategy may create it again"
-		result = result.postponed(kube.Sooner(left, rest.Again), why)
+		result = result.Postponed(kube.Sooner(left, rest.Again), why)
 		result.Undecided = rest.Undecided
 		return o, result, 0, nil
 	}
-	result.Inconclusive = standing.placements
+	result.Inconclusive = standing.Placements
 	return o, result, 0, nil
 }

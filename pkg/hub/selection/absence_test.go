@@ -16,12 +16,13 @@ import (
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection/rule"
 )
 
 // choosing returns a publishing Placement that chooses clusters, as OCM leaves it.
 func choosing(name string, clusters ...string) []client.Object {
-	objs := []client.Object{chooser(name, false, len(clusters)).placement}
-	decisions := sliced(name, clusters...)
+	objs := []client.Object{ocmtest.Publishing(name, len(clusters))}
+	decisions := ocmtest.Slices(name, clusters...)
 	for i := range decisions {
 		objs = append(objs, &decisions[i])
 	}
@@ -41,7 +42,7 @@ func around(before, behind int) []string {
 }
 
 // copies compares what the rule says about a copy of a token.
-func (s *scene) copies(want Answer) {
+func (s *scene) copies(want rule.Answer) {
 	s.t.Helper()
 	got, err := s.Selected(s.t.Context(), s.pair, true)
 	if err != nil || got.Answer != want {
@@ -72,15 +73,15 @@ func TestAClusterBetweenTwoSlicesIsKept(t *testing.T) {
 	t.Run("for two minutes, its copies for ten seconds", func(t *testing.T) {
 		s := newScene(t, choosing("p", around(100, 50)...)...)
 		s.absent()
-		s.settlesAs(Unknown)
-		s.copies(Unknown)
+		s.settlesAs(rule.Unknown)
+		s.copies(rule.Unknown)
 		s.later(9 * time.Second)
-		s.settlesAs(Unknown)
-		s.copies(No)
+		s.settlesAs(rule.Unknown)
+		s.copies(rule.No)
 		s.later(2*time.Minute - 11*time.Second)
-		s.settlesAs(Unknown)
+		s.settlesAs(rule.Unknown)
 		s.later(time.Second)
-		s.settlesAs(No)
+		s.settlesAs(rule.No)
 		o, result, err := s.Observe(t.Context(), s.pair)
 		apitest.Must(t, err)
 		result, _, err = s.Settle(t.Context(), s.pair, o, result, true)
@@ -91,25 +92,25 @@ func TestAClusterBetweenTwoSlicesIsKept(t *testing.T) {
 	})
 	t.Run("also while the hub does not serve ClusterProfiles", func(t *testing.T) {
 		s := newScene(t, choosing("p", around(100, 50)...)...)
-		*s.cache.missingCRD = ProfileCRD
+		*s.cache.missingCRD = rule.ProfileCRD
 		s.absent()
 		got, err := s.Selected(t.Context(), s.pair, true)
-		if err != nil || got.Answer != Unknown || got.Again != 9*time.Second {
+		if err != nil || got.Answer != rule.Unknown || got.Again != 9*time.Second {
 			t.Errorf("%+v, %v: nobody asks again in time", got, err)
 		}
 		s.later(9 * time.Second)
-		s.copies(No)
+		s.copies(rule.No)
 	})
 	t.Run("until it turns up", func(t *testing.T) {
 		s := newScene(t, choosing("p", around(100, 50)...)...)
 		s.absent()
-		s.settlesAs(Unknown)
+		s.settlesAs(rule.Unknown)
 		s.later(5 * time.Second)
-		second := slice("p-decision-2", "p", append([]string{"c"}, around(0, 50)...)...)
+		second := ocmtest.Slice("p-decision-2", "p", append([]string{"c"}, around(0, 50)...)...)
 		s.replace(second)
-		s.Routes(memory{}).pairsForDecision(t.Context(), second)
-		if o, result, err := s.Observe(t.Context(), s.pair); err != nil || result.Answer != Yes {
-			t.Errorf("%+v, %v, %v", o.placements, result, err)
+		s.Routes(nothing{}).PairsForDecision(t.Context(), second)
+		if o, result, err := s.Observe(t.Context(), s.pair); err != nil || result.Answer != rule.Yes {
+			t.Errorf("%+v, %v, %v", o.Placements, result, err)
 		}
 		if s.settling.absent.Len() > 0 {
 			t.Errorf("remembered: %v", s.settling.absent.Keys())
@@ -118,8 +119,8 @@ func TestAClusterBetweenTwoSlicesIsKept(t *testing.T) {
 	t.Run("not if one slice reaches over it", func(t *testing.T) {
 		s := newScene(t, choosing("p", around(50, 100)...)...)
 		s.absent()
-		s.settlesAs(No)
-		s.copies(No)
+		s.settlesAs(rule.No)
+		s.copies(rule.No)
 	})
 	t.Run("not beyond that because a write of another slice was forgotten", func(t *testing.T) {
 		for _, selected := range []int{149, 151} {
@@ -127,13 +128,13 @@ func TestAClusterBetweenTwoSlicesIsKept(t *testing.T) {
 			objs[0].(*clusterv1beta1.Placement).Status.NumberOfSelectedClusters = int32(selected)
 			s := newScene(t, objs...)
 			s.absent()
-			s.settlesAs(Unknown)
-			s.copies(Unknown)
+			s.settlesAs(rule.Unknown)
+			s.copies(rule.Unknown)
 			s.later(9 * time.Second)
-			s.copies(No)
-			s.settlesAs(Unknown)
+			s.copies(rule.No)
+			s.settlesAs(rule.Unknown)
 			s.later(2*time.Minute - 10*time.Second)
-			s.settlesAs(No)
+			s.settlesAs(rule.No)
 		}
 	})
 	t.Run("nor because slices list clusters that are no longer selected", func(t *testing.T) {
@@ -141,11 +142,11 @@ func TestAClusterBetweenTwoSlicesIsKept(t *testing.T) {
 		objs[0].(*clusterv1beta1.Placement).Status.NumberOfSelectedClusters--
 		s := newScene(t, objs...)
 		s.absent()
-		s.settlesAs(Unknown)
+		s.settlesAs(rule.Unknown)
 		s.later(9 * time.Second)
-		s.copies(No)
+		s.copies(rule.No)
 		s.later(2*time.Minute - 10*time.Second)
-		s.settlesAs(No)
+		s.settlesAs(rule.No)
 	})
 	t.Run("but for as long as slices lack clusters that are selected", func(t *testing.T) {
 		objs := choosing("p", around(100, 50)...)
@@ -153,8 +154,8 @@ func TestAClusterBetweenTwoSlicesIsKept(t *testing.T) {
 		s := newScene(t, objs...)
 		s.settles(true, settleTime)
 		s.later(time.Hour)
-		s.settlesAs(Unknown)
-		s.copies(Unknown)
+		s.settlesAs(rule.Unknown)
+		s.copies(rule.Unknown)
 	})
 	t.Run("with decision groups, wherever it was", func(t *testing.T) {
 		objs := choosing("p", around(10, 10)...)
@@ -162,9 +163,9 @@ func TestAClusterBetweenTwoSlicesIsKept(t *testing.T) {
 			[]clusterv1beta1.DecisionGroup{{GroupName: "canary"}}
 		s := newScene(t, objs...)
 		s.absent()
-		s.settlesAs(Unknown)
+		s.settlesAs(rule.Unknown)
 		s.later(2 * time.Minute)
-		s.settlesAs(No)
+		s.settlesAs(rule.No)
 	})
 }
 
@@ -185,7 +186,7 @@ func TestSlicesAreReadLive(t *testing.T) {
 		s.live.Client = newFakeCache(choosing("p", append(around(50, 100), "c")...)...).Client
 		s.Rule.live.reader = s.live
 		s.absent()
-		s.settlesAs(Unknown)
+		s.settlesAs(rule.Unknown)
 	})
 	t.Run("and what does not add up counts", func(t *testing.T) {
 		s := newScene(t, choosing("p", around(50, 100)...)...)
@@ -194,7 +195,7 @@ func TestSlicesAreReadLive(t *testing.T) {
 		s.live.Client = newFakeCache(objs...).Client
 		s.Rule.live.reader = s.live
 		s.absent()
-		s.settlesAs(Unknown)
+		s.settlesAs(rule.Unknown)
 	})
 	t.Run("once for all that leave together", func(t *testing.T) {
 		s := newScene(t, choosing("p", around(50, 100)...)...)
@@ -202,7 +203,7 @@ func TestSlicesAreReadLive(t *testing.T) {
 		s.Rule.live.reader = reads
 		pair := s.pair
 		for i := range 30 {
-			cluster := aCluster(fmt.Sprintf("b%d", i), ocmtest.InSet("s"))
+			cluster := ocmtest.ClusterWith(fmt.Sprintf("b%d", i), ocmtest.InSet("s"))
 			cluster.Spec.HubAcceptsClient = true
 			s.replace(cluster, ocmtest.Addon(cluster.Name))
 			s.pair.Name = cluster.Name
@@ -211,8 +212,8 @@ func TestSlicesAreReadLive(t *testing.T) {
 		s.later(settleTime)
 		for i := range 30 {
 			s.pair.Name = fmt.Sprintf("b%d", i)
-			s.settlesAs(No)
-			s.copies(No)
+			s.settlesAs(rule.No)
+			s.copies(rule.No)
 		}
 		s.pair = pair
 		for kind, n := range reads.lists {
@@ -226,7 +227,7 @@ func TestSlicesAreReadLive(t *testing.T) {
 		reads := counter{s.live, map[string]int{}}
 		s.Rule.live.reader = reads
 		s.absent()
-		s.settlesAs(No)
+		s.settlesAs(rule.No)
 		if len(reads.lists) > 0 {
 			t.Errorf("lists: %v", reads.lists)
 		}
@@ -239,7 +240,7 @@ func TestLeavingWhileSlicesDoNotAddUp(t *testing.T) {
 	p := types.NamespacedName{Namespace: "ns", Name: "p"}
 	leaving := func(selected int) []string {
 		t.Helper()
-		placement := chooser("p", false, selected).placement
+		placement := ocmtest.Publishing("p", selected)
 		s.replace(placement)
 		choice, err := s.Choice(t.Context(), p)
 		apitest.Must(t, err)
@@ -334,66 +335,66 @@ func TestAnAddonThatOCMDeletes(t *testing.T) {
 		"is followed if the cluster is not accepted": {
 			objs: append(installing("p", "c"), strategy(placements, "p")),
 			change: func(s *scene) {
-				cluster := aCluster("c", ocmtest.InSet("s"))
+				cluster := ocmtest.ClusterWith("c", ocmtest.InSet("s"))
 				s.replace(cluster)
 			},
 		},
 		"is followed if the set is not bound": {
 			objs: append(installing("p", "c"), strategy(placements, "p")),
 			change: func(s *scene) {
-				apitest.Must(s.t, s.cache.Delete(s.t.Context(), aBinding("ns", "s")))
+				apitest.Must(s.t, s.cache.Delete(s.t.Context(), ocmtest.Binding("ns", "s")))
 			},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t, test.objs...)
-			s.settlesAs(Yes)
+			s.settlesAs(rule.Yes)
 			apitest.Must(t, s.cache.Delete(t.Context(), ocmtest.Addon("c")))
 			if test.change != nil {
 				test.change(s)
 			}
 			if !test.keeps {
-				s.settlesAs(No)
-				s.copies(No)
+				s.settlesAs(rule.No)
+				s.copies(rule.No)
 				return
 			}
-			s.settlesAs(Unknown)
-			s.copies(Unknown)
+			s.settlesAs(rule.Unknown)
+			s.copies(rule.Unknown)
 			s.later(10 * time.Second)
-			s.settlesAs(Unknown)
+			s.settlesAs(rule.Unknown)
 			if test.named {
-				s.copies(Unknown)
+				s.copies(rule.Unknown)
 			} else {
-				s.copies(No)
+				s.copies(rule.No)
 			}
 			s.later(2*time.Minute - 10*time.Second)
-			s.settlesAs(No)
-			s.copies(No)
+			s.settlesAs(rule.No)
+			s.copies(rule.No)
 		})
 	}
 	t.Run("and whose install Placement is replaced is kept for ten seconds", func(t *testing.T) {
 		s := newScene(t, strategy(placements, "p"))
 		apitest.Must(t, s.cache.Delete(t.Context(), ocmtest.Addon("c")))
-		s.settlesAs(Unknown)
+		s.settlesAs(rule.Unknown)
 		s.later(10 * time.Second)
-		s.settlesAs(No)
+		s.settlesAs(rule.No)
 	})
 }
 
 func TestReinstalls(t *testing.T) {
 	for name, test := range map[string]struct {
 		objs       []client.Object
-		want, last Answer
+		want, last rule.Answer
 	}{
-		"named":                   {append(installing("p", "c"), strategy("Placements", "p")), Yes, Yes},
-		"between two slices":      {append(installing("p", around(100, 50)...), strategy("Placements", "p")), Unknown, No},
-		"removed from one slice":  {append(installing("p", "a"), strategy("Placements", "p")), No, No},
-		"removed from two slices": {append(installing("p", around(50, 100)...), strategy("Placements", "p")), No, No},
-		"no install strategy":     {append(installing("p", "c"), strategy("Manual", "p")), No, No},
+		"named":                   {append(installing("p", "c"), strategy("Placements", "p")), rule.Yes, rule.Yes},
+		"between two slices":      {append(installing("p", around(100, 50)...), strategy("Placements", "p")), rule.Unknown, rule.No},
+		"removed from one slice":  {append(installing("p", "a"), strategy("Placements", "p")), rule.No, rule.No},
+		"removed from two slices": {append(installing("p", around(50, 100)...), strategy("Placements", "p")), rule.No, rule.No},
+		"no install strategy":     {append(installing("p", "c"), strategy("Manual", "p")), rule.No, rule.No},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t, test.objs...)
-			answers := func(when string, want Answer) {
+			answers := func(when string, want rule.Answer) {
 				t.Helper()
 				if got, err := s.Reinstalls(t.Context(), goingAddon("c")); err != nil || got != want {
 					t.Errorf("%s: %d, %v, want %d", when, got, err, want)
@@ -411,42 +412,42 @@ func TestReinstalls(t *testing.T) {
 
 func TestAReplacedPlacementWidensNothing(t *testing.T) {
 	vanish := func(s *scene) *clusterv1beta1.Placement {
-		p := chooser("p", false, 1).placement
+		p := ocmtest.Publishing("p", 1)
 		apitest.Must(s.t, s.cache.Delete(s.t.Context(), p))
-		apitest.Must(s.t, s.cache.Delete(s.t.Context(), slice("p-decision-1", "p")))
-		s.Routes(memory{}).pairsForPlacement(s.t.Context(), p)
+		apitest.Must(s.t, s.cache.Delete(s.t.Context(), ocmtest.Slice("p-decision-1", "p")))
+		s.Routes(nothing{}).PairsForPlacement(s.t.Context(), p)
 		return p
 	}
 	t.Run("nor narrows it", func(t *testing.T) {
 		s := newScene(t, append(choosing("p", "c"), choosing("q", "d")...)...)
-		s.settlesAs(Yes)
+		s.settlesAs(rule.Yes)
 		vanish(s)
 		s.absent()
-		s.settlesAs(Unknown)
-		s.copies(Unknown)
+		s.settlesAs(rule.Unknown)
+		s.copies(rule.Unknown)
 		s.later(9 * time.Second)
-		s.settlesAs(No)
-		s.copies(No)
+		s.settlesAs(rule.No)
+		s.copies(rule.No)
 	})
 	t.Run("nor where a Placement is required", func(t *testing.T) {
 		s := newScene(t, choosing("p", "c")...)
-		s.annotate(situation(requiring).Namespace.Annotations)
-		s.settlesAs(Yes)
+		s.annotate(requiring)
+		s.settlesAs(rule.Yes)
 		vanish(s)
 		s.absent()
-		s.settlesAs(Unknown)
+		s.settlesAs(rule.Unknown)
 		s.later(9 * time.Second)
-		s.settlesAs(No)
+		s.settlesAs(rule.No)
 	})
 	t.Run("nor while it is being recreated", func(t *testing.T) {
 		s := newScene(t, choosing("p", "d")...)
 		s.absent()
-		s.settlesAs(No)
+		s.settlesAs(rule.No)
 		p := vanish(s)
 		o, result, err := s.Observe(t.Context(), s.pair)
 		apitest.Must(t, err)
 		s.replace(p) // between the observation and what is done about it
-		if result, _, err = s.Settle(t.Context(), s.pair, o, result, true); err != nil || result.Answer != Unknown {
+		if result, _, err = s.Settle(t.Context(), s.pair, o, result, true); err != nil || result.Answer != rule.Unknown {
 			t.Errorf("%+v, %v", result, err)
 		}
 	})
@@ -454,10 +455,10 @@ func TestAReplacedPlacementWidensNothing(t *testing.T) {
 		for name, test := range map[string]struct {
 			annotations map[string]string
 			objs        []client.Object
-			then        Answer
+			then        rule.Answer
 		}{
-			"where others have profiles": {nil, []client.Object{aProfile("ns", "other")}, Yes},
-			"where a profile stands":     {situation(requiring).Namespace.Annotations, nil, No},
+			"where others have profiles": {nil, []client.Object{ocmtest.ForeignProfile("ns", "other")}, rule.Yes},
+			"where a profile stands":     {requiring, nil, rule.No},
 		} {
 			t.Run(name, func(t *testing.T) {
 				s := newScene(t, test.objs...)
@@ -466,9 +467,9 @@ func TestAReplacedPlacementWidensNothing(t *testing.T) {
 				}
 				s.prepared.Store(false)
 				apitest.Must(t, s.Prepare(t.Context()))
-				s.settlesAs(Unknown)
+				s.settlesAs(rule.Unknown)
 				key := types.NamespacedName{Namespace: "ns", Name: "p"}
-				if c, err := s.Choice(t.Context(), key); err != nil || c.Answer != Unknown {
+				if c, err := s.Choice(t.Context(), key); err != nil || c.Answer != rule.Unknown {
 					t.Errorf("its decisions: %+v, %v", c.Result, err)
 				}
 				s.later(10 * time.Second)
@@ -481,10 +482,10 @@ func TestAReplacedPlacementWidensNothing(t *testing.T) {
 		s.prepared.Store(false)
 		apitest.Must(t, s.Prepare(t.Context()))
 		s.absent()
-		s.settlesAs(Unknown)
-		s.copies(Unknown)
+		s.settlesAs(rule.Unknown)
+		s.copies(rule.Unknown)
 		s.later(9 * time.Second)
-		s.settlesAs(No)
+		s.settlesAs(rule.No)
 	})
 	t.Run("also if it vanishes before any pair is decided", func(t *testing.T) {
 		s := newScene(t, choosing("p", "d")...)
@@ -492,43 +493,46 @@ func TestAReplacedPlacementWidensNothing(t *testing.T) {
 		apitest.Must(t, s.Prepare(t.Context()))
 		s.later(15 * time.Second)
 		vanish(s)
-		s.settlesAs(Unknown)
+		s.settlesAs(rule.Unknown)
 	})
 	t.Run("which delays no profile of a new namespace", func(t *testing.T) {
 		s := newScene(t)
 		s.prepared.Store(false)
 		apitest.Must(t, s.Prepare(t.Context()))
-		s.settlesAs(Yes)
+		s.settlesAs(rule.Yes)
 	})
 	t.Run("and its successor counts when it has decided", func(t *testing.T) {
 		s := newScene(t, choosing("p", "d")...)
 		s.settles(true, settleTime)
 		s.later(settleTime)
-		s.settlesAs(No)
+		s.settlesAs(rule.No)
 		p := vanish(s)
-		s.settlesAs(Unknown)
-		s.copies(Unknown)
+		s.settlesAs(rule.Unknown)
+		s.copies(rule.Unknown)
 		s.later(5 * time.Second)
 		successor := p.DeepCopy()
 		successor.UID, successor.Status = "successor", clusterv1beta1.PlacementStatus{}
 		s.replace(successor)
 		s.later(10 * time.Second)
-		s.copies(Unknown) // not scheduled
+		s.copies(rule.Unknown) // not scheduled
 		s.replace(choosing("p", "d")...)
 		s.settles(true, settleTime)
 		s.later(settleTime)
-		s.settlesAs(No)
+		s.settlesAs(rule.No)
 	})
 	t.Run("but a label that was taken off counts at once", func(t *testing.T) {
 		s := newScene(t, choosing("p", "d")...)
 		s.settles(true, settleTime)
-		p := chooser("p", false, 1).placement
+		p := ocmtest.Publishing("p", 1)
 		p.Labels = nil
 		s.replace(p)
-		s.Routes(memory{}).pairsForPlacement(t.Context(), p)
-		s.settlesAs(Yes)
+		s.Routes(nothing{}).PairsForPlacement(t.Context(), p)
+		s.settlesAs(rule.Yes)
 	})
 }
+
+// requiring are the annotations of a Namespace that requires a Placement.
+var requiring = map[string]string{"inventory.open-cluster-management.io/require-placement": "true"}
 
 func (s *scene) annotate(annotations map[string]string) {
 	s.t.Helper()
@@ -544,7 +548,7 @@ func (s *scene) annotate(annotations map[string]string) {
 // A slow write of a slice, or one that OCM forgets, takes nothing from clusters that are
 // chosen before and after, whichever write it is.
 func TestSlowWritesOfSlices(t *testing.T) {
-	fleet := numbered(1, 250)
+	fleet := ocmtest.Numbered(1, 250)
 	for name, change := range map[string]struct{ before, after []string }{
 		"a cluster joins in front":       {fleet, append([]string{"a"}, fleet...)},
 		"a cluster leaves in front":      {append([]string{"a"}, fleet...), fleet},
@@ -552,19 +556,19 @@ func TestSlowWritesOfSlices(t *testing.T) {
 		"one joins, the last leaves":     {fleet, append([]string{"a"}, fleet[:249]...)},
 		"one joins last, the first goes": {append([]string{"a"}, fleet[:249]...), fleet},
 	} {
-		old, now := sliced("p", change.before...), sliced("p", change.after...)
+		old, now := ocmtest.Slices("p", change.before...), ocmtest.Slices("p", change.after...)
 		for _, gap := range []time.Duration{1500 * time.Millisecond, 5 * time.Second, 2*time.Minute - 1} {
 			for written := 1; written < max(len(old), len(now)); written++ {
 				t.Run(fmt.Sprintf("%s, %d written, %s", name, written, gap), func(t *testing.T) {
 					mixture := slices.Clone(now[:min(written, len(now))])
 					mixture = append(mixture, old[min(written, len(old)):]...)
-					selected := len(chosenClusters(mixture)) // as the status may happen to say
-					objs := []client.Object{chooser("p", false, selected).placement}
+					selected := len(rule.ChosenClusters(mixture)) // as the status may happen to say
+					objs := []client.Object{ocmtest.Publishing("p", selected)}
 					for i := range mixture {
 						objs = append(objs, mixture[i].DeepCopy())
 					}
 					s := newScene(t, objs...)
-					s.absentAre(chosenClusters(mixture), change.before, change.after, gap)
+					s.absentAre(rule.ChosenClusters(mixture), change.before, change.after, gap)
 				})
 			}
 		}
@@ -573,13 +577,13 @@ func TestSlowWritesOfSlices(t *testing.T) {
 
 // absentAre checks that clusters which are in no slice, but chosen before and after, lose
 // nothing for as long as a write takes.
-func (s *scene) absentAre(present map[string]Group, before, after []string, gap time.Duration) {
+func (s *scene) absentAre(present map[string]rule.Group, before, after []string, gap time.Duration) {
 	s.t.Helper()
 	var moving []string
 	for _, cluster := range after {
 		if _, ok := present[cluster]; !ok && slices.Contains(before, cluster) {
 			moving = append(moving, cluster)
-			object := aCluster(cluster, ocmtest.InSet("s"))
+			object := ocmtest.ClusterWith(cluster, ocmtest.InSet("s"))
 			object.Spec.HubAcceptsClient = true
 			s.replace(object, ocmtest.Addon(cluster))
 			s.pair.Name = cluster
@@ -589,17 +593,17 @@ func (s *scene) absentAre(present map[string]Group, before, after []string, gap 
 	s.later(gap)
 	for _, cluster := range moving {
 		s.pair.Name = cluster
-		s.settlesAs(Unknown)
+		s.settlesAs(rule.Unknown)
 		if gap < longestMoveOfCopies {
-			s.copies(Unknown)
+			s.copies(rule.Unknown)
 		}
 	}
-	if gap < longestMove-1 {
+	if gap < rule.LongestMove-1 {
 		return
 	}
 	s.later(1)
 	for _, cluster := range moving { // OCM has forgotten the write
 		s.pair.Name = cluster
-		s.settlesAs(No)
+		s.settlesAs(rule.No)
 	}
 }

@@ -21,6 +21,7 @@ import (
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection/rule"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
@@ -31,13 +32,13 @@ func BenchmarkPair(b *testing.B) {
 	var small time.Duration
 	for _, fleet := range []int{100, 10_000} {
 		b.Run(fmt.Sprintf("clusters=%d", fleet), func(b *testing.B) {
-			rule, pair := aFleet(b, fleet), types.NamespacedName{Namespace: "ns", Name: "c0"}
+			r, pair := aFleet(b, fleet), types.NamespacedName{Namespace: "ns", Name: "c0"}
 			look := func() {
-				o, result, err := rule.Observe(b.Context(), pair)
-				if err != nil || result.Answer != Yes {
+				o, result, err := r.Observe(b.Context(), pair)
+				if err != nil || result.Answer != rule.Yes {
 					b.Fatalf("observed %+v, %v", result, err)
 				}
-				if _, wait, err := rule.Settle(b.Context(), pair, o, result, false); err != nil || wait != 0 {
+				if _, wait, err := r.Settle(b.Context(), pair, o, result, false); err != nil || wait != 0 {
 					b.Fatalf("settle = %s, %v", wait, err)
 				}
 			}
@@ -60,18 +61,18 @@ func BenchmarkPair(b *testing.B) {
 func BenchmarkAbsentPair(b *testing.B) {
 	for _, fleet := range []int{100, 10_000} {
 		b.Run(fmt.Sprintf("clusters=%d", fleet), func(b *testing.B) {
-			rule, pair := aFleet(b, fleet), types.NamespacedName{Namespace: "ns", Name: "absent"}
-			rule.settling.started = rule.settling.started.Add(-kube.AbsenceCounts)
+			r, pair := aFleet(b, fleet), types.NamespacedName{Namespace: "ns", Name: "absent"}
+			r.settling.started = r.settling.started.Add(-kube.AbsenceCounts)
 			for _, ago := range []time.Duration{time.Hour, 0} { // otherwise it counts as forgotten
-				rule.settling.absent.Since(pair, time.Now().Add(-ago))
+				r.settling.absent.Since(pair, time.Now().Add(-ago))
 			}
 			for b.Loop() {
-				o, result, err := rule.Observe(b.Context(), pair)
+				o, result, err := r.Observe(b.Context(), pair)
 				if err != nil || !result.ByPlacement {
 					b.Fatalf("observed %+v, %v", result, err)
 				}
-				if _, result, wait, err := rule.settleAbsence(b.Context(), pair, o, result, longestMove); err != nil ||
-					wait != 0 || result.Answer != No {
+				if _, result, wait, err := r.settleAbsence(b.Context(), pair, o, result, rule.LongestMove); err != nil ||
+					wait != 0 || result.Answer != rule.No {
 					b.Fatalf("settled %+v, %s, %v", result, wait, err)
 				}
 			}
@@ -87,7 +88,7 @@ func aFleet(b *testing.B, clusters int) *Rule {
 	namespace := kube.Partial(kube.NamespaceKind)
 	namespace.Name = "ns"
 	objs := []client.Object{
-		namespace, exclusiveSet("s"), aBinding("ns", "s"), chooser("p", false, clusters).placement,
+		namespace, ocmtest.ExclusiveSet("s"), ocmtest.Binding("ns", "s"), ocmtest.Publishing("p", clusters),
 	}
 	for _, crd := range CRDs() {
 		object := kube.Partial(kube.CRDKind)
@@ -95,7 +96,7 @@ func aFleet(b *testing.B, clusters int) *Rule {
 		objs = append(objs, object)
 	}
 	add := func(name string) {
-		cluster := aCluster(name, ocmtest.InSet("s"))
+		cluster := ocmtest.ClusterWith(name, ocmtest.InSet("s"))
 		cluster.Spec.HubAcceptsClient = true
 		objs = append(objs, cluster, ocmtest.Addon(name))
 	}
@@ -105,14 +106,14 @@ func aFleet(b *testing.B, clusters int) *Rule {
 		name := fmt.Sprintf("c%d", i)
 		add(name)
 		if names = append(names, name); len(names) == each || i == clusters-1 {
-			objs = append(objs, slice(fmt.Sprintf("p-%d", i/each), "p", names...))
+			objs = append(objs, ocmtest.Slice(fmt.Sprintf("p-%d", i/each), "p", names...))
 			names = nil
 		}
 	}
 	cached := startCache(b, objs...)
-	rule := newRule(cached, cached, clock.RealClock{})
-	apitest.Must(b, rule.Prepare(b.Context()))
-	return rule
+	r := newRule(cached, cached, clock.RealClock{})
+	apitest.Must(b, r.Prepare(b.Context()))
+	return r
 }
 
 // startCache starts a real cache that lists the given objects and sees no change.

@@ -7,6 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection/rule"
 )
 
 // changeTracker remembers the state of each pair that was last announced to subscribers, so
@@ -23,7 +25,7 @@ type changeTracker struct {
 
 // trackedState is the part of a pair's state whose changes are announced.
 type trackedState struct {
-	answer      Answer
+	answer      rule.Answer
 	profile     types.UID
 	marked      bool
 	terminating bool
@@ -31,7 +33,7 @@ type trackedState struct {
 
 // unselected is the state of a pair that has no entry: an unseen pair that is unselected
 // and has no profile triggers nothing.
-var unselected = trackedState{answer: No}
+var unselected = trackedState{answer: rule.No}
 
 func newChangeTracker() *changeTracker {
 	return &changeTracker{pairs: map[types.NamespacedName]trackedState{}}
@@ -102,16 +104,18 @@ func (t *changeTracker) doubt(pair types.NamespacedName) {
 	if !known {
 		state = unselected
 	}
-	state.answer = Unknown
+	state.answer = rule.Unknown
 	t.pairs[pair] = state
 }
 
 // track records a pair's answer and profile (nil: none), and tells subscribers of a change.
 // Without subscribers it records nothing.
-func (t *changeTracker) track(pair types.NamespacedName, answer Answer, profile *inventoryv1alpha1.ClusterProfile) {
+func (t *changeTracker) track(
+	pair types.NamespacedName, answer rule.Answer, profile *inventoryv1alpha1.ClusterProfile,
+) {
 	now := trackedState{answer: answer}
 	if profile != nil {
-		now.profile, now.marked, now.terminating = profile.UID, IsMarked(profile), profile.DeletionTimestamp != nil
+		now.profile, now.marked, now.terminating = profile.UID, rule.IsMarked(profile), profile.DeletionTimestamp != nil
 	}
 	for _, changed := range t.replace(pair, now) {
 		changed(pair)

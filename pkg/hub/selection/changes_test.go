@@ -8,11 +8,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
+
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection/rule"
 )
 
 func TestChangeTracker(t *testing.T) {
 	profile := func(changes ...func(*inventoryv1alpha1.ClusterProfile)) *inventoryv1alpha1.ClusterProfile {
-		p := aProfile("ns", "c")
+		p := ocmtest.ForeignProfile("ns", "c")
 		p.UID = "1"
 		p.Spec.ClusterManager.Name = "open-cluster-management"
 		p.Labels = map[string]string{"app.kubernetes.io/managed-by": "cluster-inventory-addon"}
@@ -25,7 +28,7 @@ func TestChangeTracker(t *testing.T) {
 	pair := types.NamespacedName{Namespace: "ns", Name: "c"}
 	tracker := newChangeTracker()
 
-	tracker.track(pair, Yes, profile())
+	tracker.track(pair, rule.Yes, profile())
 	if len(tracker.pairs) != 0 {
 		t.Error("without subscribers nothing is remembered")
 	}
@@ -35,31 +38,31 @@ func TestChangeTracker(t *testing.T) {
 	tracker.subscribe(func(pair types.NamespacedName) { told["second "+pair.String()]++ })
 	steps := []struct {
 		what    string
-		answer  Answer
+		answer  rule.Answer
 		profile *inventoryv1alpha1.ClusterProfile
 		told    bool
 	}{
-		{what: "unseen, unselected, without a profile", answer: No},
-		{what: "selected", answer: Yes, told: true},
-		{what: "the same again", answer: Yes},
-		{what: "its profile came", answer: Yes, profile: profile(), told: true},
-		{what: "its profile's content changed", answer: Yes, profile: profile(func(p *inventoryv1alpha1.ClusterProfile) {
+		{what: "unseen, unselected, without a profile", answer: rule.No},
+		{what: "selected", answer: rule.Yes, told: true},
+		{what: "the same again", answer: rule.Yes},
+		{what: "its profile came", answer: rule.Yes, profile: profile(), told: true},
+		{what: "its profile's content changed", answer: rule.Yes, profile: profile(func(p *inventoryv1alpha1.ClusterProfile) {
 			p.Labels["other"], p.Status.Version.Kubernetes = "x", "v2"
 		})},
-		{what: "its profile lost the mark", answer: Yes, told: true, profile: profile(func(p *inventoryv1alpha1.ClusterProfile) {
+		{what: "its profile lost the mark", answer: rule.Yes, told: true, profile: profile(func(p *inventoryv1alpha1.ClusterProfile) {
 			p.Labels = nil
 		})},
-		{what: "its profile got the mark back", answer: Yes, profile: profile(), told: true},
-		{what: "its profile is another one", answer: Yes, told: true, profile: profile(func(p *inventoryv1alpha1.ClusterProfile) {
+		{what: "its profile got the mark back", answer: rule.Yes, profile: profile(), told: true},
+		{what: "its profile is another one", answer: rule.Yes, told: true, profile: profile(func(p *inventoryv1alpha1.ClusterProfile) {
 			p.UID = "2"
 		})},
-		{what: "its profile is being deleted", answer: Yes, told: true, profile: profile(func(p *inventoryv1alpha1.ClusterProfile) {
+		{what: "its profile is being deleted", answer: rule.Yes, told: true, profile: profile(func(p *inventoryv1alpha1.ClusterProfile) {
 			p.UID, p.DeletionTimestamp = "2", &now
 		})},
-		{what: "its profile is gone", answer: Yes, told: true},
-		{what: "unknown", answer: Unknown, told: true},
-		{what: "unselected", answer: No, told: true},
-		{what: "still unselected", answer: No},
+		{what: "its profile is gone", answer: rule.Yes, told: true},
+		{what: "unknown", answer: rule.Unknown, told: true},
+		{what: "unselected", answer: rule.No, told: true},
+		{what: "still unselected", answer: rule.No},
 	}
 	for _, step := range steps {
 		clear(told)
@@ -74,7 +77,7 @@ func TestChangeTracker(t *testing.T) {
 	}
 	clear(told)
 	tracker.doubt(pair)
-	tracker.track(pair, No, nil)
+	tracker.track(pair, rule.No, nil)
 	if len(told) != 2 {
 		t.Errorf("a subscriber that read Unknown of an unselected pair without a profile is told %v of the next answer", told)
 	}

@@ -12,22 +12,23 @@ import (
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection/rule"
 )
 
 // A tenant whose own Placement keeps changing must not keep a removed addon's copies.
 func TestTenantSlicesDoNotRestartTheAddonsAbsence(t *testing.T) {
 	objs := append(choosing("p", "c"), installing("q", around(100, 50)...)...)
 	s := newScene(t, append(objs, strategy("Placements", "q"))...)
-	s.settlesAs(Yes)
+	s.settlesAs(rule.Yes)
 	apitest.Must(t, s.cache.Delete(t.Context(), ocmtest.Addon("c")))
-	s.settlesAs(Unknown)
+	s.settlesAs(rule.Unknown)
 	for range 30 {
 		s.later(5 * time.Second)
-		s.Routes(memory{}).pairsForDecision(t.Context(), slice("p-decision-1", "p", "c"))
+		s.Routes(nothing{}).PairsForDecision(t.Context(), ocmtest.Slice("p-decision-1", "p", "c"))
 		_, _ = s.Selected(t.Context(), s.pair, true)
 	}
-	s.copies(No)
-	s.settlesAs(No)
+	s.copies(rule.No)
+	s.settlesAs(rule.No)
 }
 
 // An absence ends although another Placement keeps the answer Unknown when the addon is back.
@@ -37,22 +38,22 @@ func TestAReturnedAddonIsNotAbsentWhileUnknown(t *testing.T) {
 	s := newScene(t, append(objs, strategy("Placements", "q"))...)
 	addon := ocmtest.Addon("c")
 	apitest.Must(t, s.cache.Delete(t.Context(), addon))
-	s.copies(Unknown)
+	s.copies(rule.Unknown)
 	s.replace(choosing("p", "c")...)
-	s.copies(Unknown)
+	s.copies(rule.Unknown)
 	s.replace(func() client.Object {
 		o := choosing("p", "d")[0].(*clusterv1beta1.Placement)
 		o.Status.NumberOfSelectedClusters = 7
 		return o
-	}(), slice("p-decision-1", "p", "d"))
+	}(), ocmtest.Slice("p-decision-1", "p", "d"))
 	s.replace(ocmtest.Addon("c"))
 	s.later(time.Second)
-	s.copies(Unknown)
+	s.copies(rule.Unknown)
 	s.later(20 * time.Second)
-	s.copies(Unknown)
+	s.copies(rule.Unknown)
 	s.replace(choosing("p", "c")...) // chosen, and the addon flickers before anybody observes it
 	apitest.Must(t, s.cache.Delete(t.Context(), ocmtest.Addon("c")))
-	s.copies(Unknown)
+	s.copies(rule.Unknown)
 }
 
 func TestADeletedPlacementBeyondTheLimitCounts(t *testing.T) {
@@ -67,7 +68,7 @@ func TestADeletedPlacementBeyondTheLimitCounts(t *testing.T) {
 		}
 		s.later(10 * time.Second)
 	}
-	if c, err := s.Choice(t.Context(), key); err != nil || c.Answer != No {
+	if c, err := s.Choice(t.Context(), key); err != nil || c.Answer != rule.No {
 		t.Errorf("%+v, %v", c.Result, err)
 	}
 }
@@ -83,7 +84,7 @@ func TestReinstallsIsNotAnsweredFromBeforeTheRemoval(t *testing.T) {
 	for _, obj := range installing("p", around(50, 100)...) { // c leaves, OCM deletes its addon
 		s.replace(obj)
 	}
-	if got, err := s.Reinstalls(t.Context(), goingAddon("c")); err != nil || got == Yes {
+	if got, err := s.Reinstalls(t.Context(), goingAddon("c")); err != nil || got == rule.Yes {
 		t.Errorf("got %d, %v: its spoke is never cleaned up", got, err)
 	}
 }
@@ -92,7 +93,7 @@ func TestReinstallsWithoutClusterProfiles(t *testing.T) {
 	s := newScene(t, append(installing("p", "a"), strategy("Placements", "p"))...)
 	s.ready.Store(false) // prepared, but for ClusterProfiles
 	s.prepared.Store(true)
-	if got, err := s.Reinstalls(t.Context(), goingAddon("c")); err != nil || got != No {
+	if got, err := s.Reinstalls(t.Context(), goingAddon("c")); err != nil || got != rule.No {
 		t.Errorf("%d, %v", got, err)
 	}
 }
@@ -106,7 +107,7 @@ func TestLiveReadsOfManyPlacements(t *testing.T) {
 	reads := counter{s.live, map[string]int{}}
 	s.Rule.live.reader = reads
 	s.absent()
-	s.settlesAs(No)
+	s.settlesAs(rule.No)
 	n := 0
 	for _, one := range reads.lists {
 		n += one
@@ -137,7 +138,7 @@ func TestAClusterThatReturnsDuringALiveReadHasNotLeft(t *testing.T) {
 	apitest.Must(t, err)
 	s.later(time.Second)
 	whole := newFakeCache(choosing("p", append(around(50, 100), "b2")...)...)
-	s.Rule.live.reader = during{whole, func() { s.settling.chosen(p, []string{"b2"}) }}
+	s.Rule.live.reader = during{whole, func() { s.settling.Chosen(p, []string{"b2"}) }}
 	left, _, err := s.Leaving(t.Context(), p, choice, clusters)
 	for _, cluster := range left {
 		if cluster == "b2" {

@@ -37,12 +37,12 @@
 //
 // # Parts
 //
-//   - decide.go is the rule, a pure function of an Observation.
+//   - Package rule is the rule, pure functions of an Observation.
 //   - Rule observes pairs in the manager's cache, waits until Placements' decisions have
 //     settled, and tells subscribers which pairs have changed, as its caller tracks them. All
 //     slices of a Placement are summarized once per change, so that the cost of a pair does
 //     not grow with the fleet.
-//   - Routes map events to the pairs they concern, through indexes.
+//   - Package routes maps events to the pairs they concern, through indexes.
 //
 // Reads come from the manager's cache, which must hold what CacheOptions and
 // inventory.CacheOptions specify.

@@ -2,13 +2,16 @@ package selection
 
 import (
 	"context"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
@@ -17,6 +20,7 @@ import (
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection/routes"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
@@ -38,8 +42,8 @@ func newFakeCache(objs ...client.Object) fakeCache {
 	} {
 		b = b.WithIndex(kind, metav1.ObjectNameField, func(obj client.Object) []string { return []string{obj.GetName()} })
 	}
-	for _, index := range indexes {
-		b = b.WithIndex(index.object, index.name, index.extract)
+	for _, index := range routes.Indexes {
+		b = b.WithIndex(index.Object, index.Name, index.Extract)
 	}
 	return fakeCache{Client: b.Build(), missingCRD: new(string), anewCRD: new(string), version: new(string)}
 }
@@ -82,18 +86,23 @@ type informerAt struct {
 
 func (i informerAt) LastSyncResourceVersion() string { return *i.version }
 
-func claim(name, value string) clusterv1.ManagedClusterClaim {
-	return clusterv1.ManagedClusterClaim{Name: name, Value: value}
+// nothing is what a controller remembers of no pair.
+type nothing struct{}
+
+func (nothing) All() []types.NamespacedName  { return nil }
+func (nothing) NamespacesOf(string) []string { return nil }
+func (nothing) ClustersIn(string) []string   { return nil }
+
+func foundBy(requests []reconcile.Request) []string {
+	var list []string
+	for _, request := range requests {
+		list = append(list, request.String())
+	}
+	slices.Sort(list)
+	return list
 }
 
-// slice is a slice of a Placement's decisions.
-func slice(name, placement string, clusters ...string) *clusterv1beta1.PlacementDecision {
-	d := &clusterv1beta1.PlacementDecision{ObjectMeta: metav1.ObjectMeta{
-		Namespace: "ns", Name: name, ResourceVersion: "1",
-		Labels: map[string]string{"cluster.open-cluster-management.io/placement": placement},
-	}}
-	for _, cluster := range clusters {
-		d.Status.Decisions = append(d.Status.Decisions, clusterv1beta1.ClusterDecision{ClusterName: cluster})
-	}
-	return d
+func whyDoubtful(crd string) string {
+	return "is left as it is: the CustomResourceDefinition " + crd +
+		" is being deleted, missing or new, so missing objects may come back"
 }

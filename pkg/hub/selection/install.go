@@ -11,23 +11,9 @@ import (
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection/rule"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
-
-// installation says whether the install strategy may create the addon of a cluster again.
-type installation struct {
-	mayReturn bool
-
-	// named is true if a slice names the cluster.
-	named bool
-
-	// longest is how long to wait for that.
-	longest time.Duration
-
-	// placements are those that name the cluster, or whose slices cannot tell whether they
-	// choose it.
-	placements []types.NamespacedName
-}
 
 // definitionKey is the name of the ClusterManagementAddOn.
 var definitionKey = types.NamespacedName{Name: contract.AddonName}
@@ -36,7 +22,7 @@ var definitionKey = types.NamespacedName{Name: contract.AddonName}
 // according to the cache.
 func (r *Rule) installPlacements(ctx context.Context) ([]types.NamespacedName, error) {
 	definition, err := kube.Get(ctx, r.cache, definitionKey, &addonv1beta1.ClusterManagementAddOn{})
-	return placementsOf(definition), err
+	return rule.InstallPlacements(definition), err
 }
 
 // installation decides from the cache and, if that denies that the addon may return although
@@ -46,21 +32,21 @@ func (r *Rule) installPlacements(ctx context.Context) ([]types.NamespacedName, e
 // for longest, nothing is read.
 func (r *Rule) installation(
 	ctx context.Context, cluster string, since, now time.Time, longest time.Duration,
-) (standing installation, wait time.Duration, err error) {
+) (standing rule.Installation, wait time.Duration, err error) {
 	keys, err := r.installPlacements(ctx)
 	if err != nil {
-		return installation{}, 0, err
+		return rule.Installation{}, 0, err
 	}
-	cached := make([]*observedPlacement, len(keys))
+	cached := make([]*rule.ObservedPlacement, len(keys))
 	hides := false
 	for i, key := range keys {
 		if cached[i], err = r.observePlacement(ctx, key, cluster); err != nil {
-			return installation{}, 0, err
+			return rule.Installation{}, 0, err
 		}
-		hides = hides || cached[i] != nil && cached[i].mayHide()
+		hides = hides || cached[i] != nil && cached[i].MayHide()
 	}
-	standing = decideInstallation(cluster, keys, cached)
-	if standing.mayReturn || !hides || kube.TimeLeft(since, longest, now) == 0 {
+	standing = rule.InstallationOf(cluster, keys, cached)
+	if standing.MayReturn || !hides || kube.TimeLeft(since, longest, now) == 0 {
 		return standing, 0, nil
 	}
 	return r.liveInstallation(ctx, cluster, since)
@@ -70,39 +56,39 @@ func (r *Rule) installation(
 // follow watches of their own, of which any may lag.
 func (r *Rule) liveInstallation(
 	ctx context.Context, cluster string, since time.Time,
-) (standing installation, wait time.Duration, err error) {
+) (standing rule.Installation, wait time.Duration, err error) {
 	since = r.live.recent(since)
 	definitions := &addonv1beta1.ClusterManagementAddOnList{}
 	if wait := r.live.tooSoon(objectRead(definitions, definitionKey), since); wait > 0 {
-		return installation{}, wait, nil
+		return rule.Installation{}, wait, nil
 	}
 	definition, err := liveObject[addonv1beta1.ClusterManagementAddOn](ctx, r.live, definitionKey, definitions, since)
 	if err != nil {
-		return installation{}, 0, err
+		return rule.Installation{}, 0, err
 	}
-	keys := placementsOf(definition)
-	live := make([]*observedPlacement, len(keys))
+	keys := rule.InstallPlacements(definition)
+	live := make([]*rule.ObservedPlacement, len(keys))
 	for i, key := range keys {
 		if wait := r.live.tooSoon(placementRead(key), since); wait > 0 {
-			return installation{}, wait, nil
+			return rule.Installation{}, wait, nil
 		}
 		p, err := r.live.placement(ctx, key, since)
 		if err != nil {
-			return installation{}, 0, err
+			return rule.Installation{}, 0, err
 		}
 		if p != nil {
-			now := p.observed(cluster)
+			now := p.Observed(cluster)
 			live[i] = &now
 		}
 	}
-	return decideInstallation(cluster, keys, live), 0, nil
+	return rule.InstallationOf(cluster, keys, live), 0, nil
 }
 
 // observePlacement reads a Placement from the cache, and whether it decides for a cluster;
 // nil if it does not exist.
 func (r *Rule) observePlacement(
 	ctx context.Context, key types.NamespacedName, cluster string,
-) (*observedPlacement, error) {
+) (*rule.ObservedPlacement, error) {
 	placement, err := kube.Get(ctx, r.cache, key, &clusterv1beta1.Placement{})
 	if err != nil || placement == nil {
 		return nil, err
@@ -116,7 +102,7 @@ func (r *Rule) observePlacement(
 		return nil, err
 	}
 	_, decides := deciding[key.Name]
-	return &observedPlacement{placement: placement, decides: decides, tally: sum}, nil
+	return &rule.ObservedPlacement{Placement: placement, Decides: decides, Tally: sum}, nil
 }
 
 // isInstall reports whether the install strategy refers to a Placement.
@@ -135,37 +121,37 @@ func (r *Rule) isInstall(ctx context.Context, key types.NamespacedName) (bool, e
 // live after the deletion was seen, which followed OCM's own look at them. While that is
 // Unknown, ask again; it is not for longer than two minutes after the deletion, or after it was
 // first seen if nothing can be read.
-func (r *Rule) Reinstalls(ctx context.Context, addon *addonv1beta1.ManagedClusterAddOn) (Answer, error) {
+func (r *Rule) Reinstalls(ctx context.Context, addon *addonv1beta1.ManagedClusterAddOn) (rule.Answer, error) {
 	now := r.clock.Now()
 	seen := r.settling.mayReturn(types.NamespacedName{Name: addon.Namespace + "/" + string(addon.UID)}, now)
-	unread := kube.TimeLeft(seen, longestMove, now)
+	unread := kube.TimeLeft(seen, rule.LongestMove, now)
 	if !r.prepared.Load() {
 		return unknownFor(unread), nil
 	}
 	standing, wait, err := r.liveInstallation(ctx, addon.Namespace, seen)
 	if (wait > 0 || err != nil) && unread > 0 {
-		return Unknown, err
+		return rule.Unknown, err
 	}
 	deleted := seen // a manager that restarts does not wait anew
 	if at := addon.DeletionTimestamp; at != nil && at.Time.Before(seen) {
 		deleted = at.Time
 	}
 	switch {
-	case standing.named:
-		return Yes, nil
-	case standing.mayReturn:
-		return unknownFor(kube.TimeLeft(deleted, standing.longest, now)), nil
+	case standing.Named:
+		return rule.Yes, nil
+	case standing.MayReturn:
+		return unknownFor(kube.TimeLeft(deleted, standing.Longest, now)), nil
 	default:
-		return No, nil
+		return rule.No, nil
 	}
 }
 
 // unknownFor is Unknown while time is left, then No.
-func unknownFor(left time.Duration) Answer {
+func unknownFor(left time.Duration) rule.Answer {
 	if left > 0 {
-		return Unknown
+		return rule.Unknown
 	}
-	return No
+	return rule.No
 }
 
 // PlacementRisk is a Placement of the install strategy from which OCM may remove the addon of
@@ -194,8 +180,8 @@ func (r *Rule) InstallRisks(ctx context.Context, namespace string) ([]PlacementR
 		if err != nil {
 			return nil, err
 		}
-		if p != nil && (isGrouped(p.placement) || p.tally.slices > 1) {
-			risks = append(risks, PlacementRisk{key.Name, isGrouped(p.placement)})
+		if p != nil && (rule.IsGrouped(p.Placement) || p.Tally.Slices > 1) {
+			risks = append(risks, PlacementRisk{key.Name, rule.IsGrouped(p.Placement)})
 		}
 	}
 	return risks, nil

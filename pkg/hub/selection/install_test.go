@@ -18,6 +18,7 @@ import (
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection/rule"
 )
 
 const placementsType = "Placements"
@@ -44,7 +45,7 @@ func selecting(selected int32, clusters ...[]string) []client.Object {
 	placement.Status.NumberOfSelectedClusters = selected
 	objs := []client.Object{placement}
 	for i, names := range clusters {
-		decision := slice(fmt.Sprintf("p-decision-%d", i+1), "p", names...)
+		decision := ocmtest.Slice(fmt.Sprintf("p-decision-%d", i+1), "p", names...)
 		decision.Namespace = placement.Namespace
 		objs = append(objs, decision)
 	}
@@ -56,13 +57,13 @@ func selecting(selected int32, clusters ...[]string) []client.Object {
 func TestReinstallsReadsTheStrategyLive(t *testing.T) {
 	for name, test := range map[string]struct {
 		live []client.Object
-		want Answer
+		want rule.Answer
 	}{
-		"as cached":              {live: []client.Object{strategy(placementsType, "p")}, want: Yes},
-		"Manual":                 {live: []client.Object{strategy("Manual", "p")}, want: No},
-		"with another Placement": {live: append(installing("q", "a"), strategy(placementsType, "q")), want: No},
-		"being deleted":          {live: []client.Object{goingStrategy()}, want: No},
-		"deleted":                {want: No},
+		"as cached":              {live: []client.Object{strategy(placementsType, "p")}, want: rule.Yes},
+		"Manual":                 {live: []client.Object{strategy("Manual", "p")}, want: rule.No},
+		"with another Placement": {live: append(installing("q", "a"), strategy(placementsType, "q")), want: rule.No},
+		"being deleted":          {live: []client.Object{goingStrategy()}, want: rule.No},
+		"deleted":                {want: rule.No},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t, append(installing("p", "c"), strategy(placementsType, "p"))...)
@@ -76,8 +77,8 @@ func TestReinstallsReadsTheStrategyLive(t *testing.T) {
 		s := newScene(t, append(installing("p", around(50, 100)...), strategy(placementsType, "p"))...)
 		s.Rule.live.reader = newFakeCache(append(installing("p", "c"), strategy("Manual", "p"))...)
 		apitest.Must(t, s.cache.Delete(t.Context(), ocmtest.Addon("c")))
-		s.settlesAs(No)
-		s.copies(No)
+		s.settlesAs(rule.No)
+		s.copies(rule.No)
 	})
 }
 
@@ -111,19 +112,19 @@ func TestReinstallsCountsFromTheDeletion(t *testing.T) {
 	for name, test := range map[string]struct {
 		objs []client.Object
 		ago  time.Duration
-		want Answer
+		want rule.Answer
 	}{
-		"two minutes ago, between two slices": {installing("p", around(100, 50)...), 2 * time.Minute, No},
-		"a minute ago, between two slices":    {installing("p", around(100, 50)...), time.Minute, Unknown},
-		"in the future, between two slices":   {installing("p", around(100, 50)...), -time.Hour, Unknown},
-		"two minutes ago, but named":          {installing("p", "c"), 2 * time.Minute, Yes},
+		"two minutes ago, between two slices": {installing("p", around(100, 50)...), 2 * time.Minute, rule.No},
+		"a minute ago, between two slices":    {installing("p", around(100, 50)...), time.Minute, rule.Unknown},
+		"in the future, between two slices":   {installing("p", around(100, 50)...), -time.Hour, rule.Unknown},
+		"two minutes ago, but named":          {installing("p", "c"), 2 * time.Minute, rule.Yes},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t, append(test.objs, strategy(placementsType, "p"))...)
 			addon := goingAddon("c")
 			addon.DeletionTimestamp = ptr.To(metav1.NewTime(s.time.Now().Add(-test.ago)))
 			s.prepared.Store(false)
-			if got, err := s.Reinstalls(t.Context(), addon); err != nil || got != Unknown {
+			if got, err := s.Reinstalls(t.Context(), addon); err != nil || got != rule.Unknown {
 				t.Errorf("before it has read anything: %d, %v", got, err)
 			}
 			s.prepared.Store(true)
@@ -131,7 +132,7 @@ func TestReinstallsCountsFromTheDeletion(t *testing.T) {
 				t.Errorf("got %d, %v, want %d", got, err, test.want)
 			}
 			s.later(2 * time.Minute)
-			if got, err := s.Reinstalls(t.Context(), addon); err != nil || got == Unknown {
+			if got, err := s.Reinstalls(t.Context(), addon); err != nil || got == rule.Unknown {
 				t.Errorf("two minutes later: %d, %v", got, err)
 			}
 		})
@@ -196,22 +197,22 @@ func TestUnusualInstallPlacements(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t, test.objs...)
-			s.settlesAs(Yes)
+			s.settlesAs(rule.Yes)
 			apitest.Must(t, s.cache.Delete(t.Context(), ocmtest.Addon("c")))
 			if test.keeps {
-				s.settlesAs(Unknown)
-				s.copies(Unknown)
+				s.settlesAs(rule.Unknown)
+				s.copies(rule.Unknown)
 				s.later(10 * time.Second)
-				s.settlesAs(Unknown)
+				s.settlesAs(rule.Unknown)
 				if test.named {
-					s.copies(Unknown)
+					s.copies(rule.Unknown)
 				} else {
-					s.copies(No)
+					s.copies(rule.No)
 				}
 				s.later(2*time.Minute - 10*time.Second)
 			}
-			s.settlesAs(No)
-			s.copies(No)
+			s.settlesAs(rule.No)
+			s.copies(rule.No)
 			o, result, err := s.Observe(t.Context(), s.pair)
 			apitest.Must(t, err)
 			result, _, err = s.Settle(t.Context(), s.pair, o, result, true)
@@ -228,8 +229,8 @@ func TestUnusualInstallPlacements(t *testing.T) {
 	t.Run("a ClusterManagementAddOn that is being deleted", func(t *testing.T) {
 		s := newScene(t, append(installing("p", "c"), goingStrategy())...)
 		apitest.Must(t, s.cache.Delete(t.Context(), ocmtest.Addon("c")))
-		s.settlesAs(No)
-		s.copies(No)
+		s.settlesAs(rule.No)
+		s.copies(rule.No)
 	})
 }
 
@@ -239,17 +240,17 @@ func TestAnInstallSliceLeadsToNoPair(t *testing.T) {
 	objs := installing("p", around(2500, 2500)...)
 	s := newScene(t, append(objs, strategy(placementsType, "p"))...)
 	apitest.Must(t, s.cache.Delete(t.Context(), ocmtest.Addon("c")))
-	s.settlesAs(Unknown)
+	s.settlesAs(rule.Unknown)
 	var told []string
 	s.SubscribeEarly(func(pair types.NamespacedName) { told = append(told, "early "+pair.String()) })
 	changes := map[string]int{}
 	s.SubscribeInstall(func(namespace string) { changes[namespace]++ })
 	for _, obj := range objs {
-		route := s.Routes(memory{}).pairsForDecision
+		route := s.Routes(nothing{}).PairsForDecision
 		if _, ok := obj.(*clusterv1beta1.Placement); ok {
-			route = s.Routes(memory{}).pairsAwaiting
+			route = s.Routes(nothing{}).PairsAwaiting
 		}
-		if got := found(route(t.Context(), obj)); len(got) > 0 {
+		if got := foundBy(route(t.Context(), obj)); len(got) > 0 {
 			t.Errorf("%s leads to %v", obj.GetName(), got)
 		}
 	}
@@ -266,9 +267,9 @@ func TestAnInstallSliceLeadsToNoPair(t *testing.T) {
 // not wait for two minutes.
 func TestCopiesHearOfTheInstallStrategyWithoutProfiles(t *testing.T) {
 	s := newScene(t, append(installing("p", "c"), strategy(placementsType, "p"))...)
-	*s.cache.missingCRD = ProfileCRD
+	*s.cache.missingCRD = rule.ProfileCRD
 	apitest.Must(t, s.cache.Delete(t.Context(), ocmtest.Addon("c")))
-	s.copies(Unknown)
+	s.copies(rule.Unknown)
 	var told []types.NamespacedName
 	s.SubscribeEarly(func(pair types.NamespacedName) { told = append(told, pair) })
 	s.SubscribeInstall(func(string) { s.AskAgain(func(types.NamespacedName) {}) })
@@ -279,7 +280,7 @@ func TestCopiesHearOfTheInstallStrategyWithoutProfiles(t *testing.T) {
 	if diff := cmp.Diff([]types.NamespacedName{s.pair}, told); diff != "" {
 		t.Errorf("told early (-want +got):\n%s", diff)
 	}
-	s.copies(No)
+	s.copies(rule.No)
 }
 
 func TestChangesOfTheInstallStrategyAreTold(t *testing.T) {

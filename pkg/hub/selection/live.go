@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	"golang.org/x/sync/singleflight"
@@ -20,6 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection/routes"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection/rule"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
@@ -38,10 +39,7 @@ type liveReads struct {
 	reader client.Reader
 	clock  clock.PassiveClock
 	group  singleflight.Group
-
-	mu    sync.Mutex
-	reads map[string]liveRead
-	swept time.Time
+	reads  kube.Memory[string, liveRead]
 }
 
 type liveRead struct {
@@ -50,7 +48,7 @@ type liveRead struct {
 }
 
 func newLiveReads(reader client.Reader, clock clock.PassiveClock) *liveReads {
-	return &liveReads{reader: reader, clock: clock, reads: map[string]liveRead{}}
+	return &liveReads{reader: reader, clock: clock}
 }
 
 // recent returns the later of a time and the last second, whose reads everybody shares.
@@ -65,7 +63,7 @@ func (l *liveReads) recent(since time.Time) time.Time {
 // time.
 func (l *liveReads) placement(
 	ctx context.Context, key types.NamespacedName, since time.Time,
-) (*Placement, error) {
+) (*rule.Placement, error) {
 	found, err := l.shared(ctx, placementRead(key), since, func(ctx context.Context) (any, error) {
 		// The slices first: OCM writes them before the Placement's status.
 		decisions := &clusterv1beta1.PlacementDecisionList{}
@@ -79,15 +77,15 @@ func (l *liveReads) placement(
 			return nil, fmt.Errorf("reading Placement %s: %w", key, err)
 		}
 		if len(named.Items) == 0 {
-			return (*Placement)(nil), nil
+			return (*rule.Placement)(nil), nil
 		}
-		p := newPlacement(&named.Items[0], decisions.Items)
+		p := rule.NewPlacement(&named.Items[0], decisions.Items)
 		return &p, nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	return found.(*Placement), nil
+	return found.(*rule.Placement), nil
 }
 
 func nameIs(name string) client.ListOption {
@@ -99,10 +97,7 @@ func (l *liveReads) shared(
 	ctx context.Context, key string, since time.Time, read func(context.Context) (any, error),
 ) (any, error) {
 	for {
-		l.mu.Lock()
-		last, ok := l.reads[key]
-		l.mu.Unlock()
-		if ok && !last.began.Before(since) {
+		if last, ok := l.reads.Get(key); ok && !last.began.Before(since) {
 			return last.found, nil
 		}
 		// A read of somebody else that is under way may have begun too early.
@@ -128,39 +123,27 @@ func (l *liveReads) shared(
 	}
 }
 
-const (
-	whyLags = "is decided when the manager's cache has caught up with the hub"
-
-	// lagRecheck is how soon to look again at what the cache lacks and the hub has.
-	lagRecheck = time.Second
-)
-
-// lagging makes an answer Unknown that the hub does not confirm, until the cache has caught up.
-func (r Result) lagging() Result {
-	return Result{Why: whyLags, Again: lagRecheck, Untrusted: true, Bindings: r.Bindings, Member: r.Member}
-}
-
 // decideLive decides a No anew with the kinds on which it rests read live, as far as it needs
 // them, and not before the given time. If they say otherwise, the answer is Unknown until the
 // cache has caught up.
 func (r *Rule) decideLive(
-	ctx context.Context, pair types.NamespacedName, o Observation, result Result, since time.Time,
-) (Result, error) {
+	ctx context.Context, pair types.NamespacedName, o rule.Observation, result rule.Result, since time.Time,
+) (rule.Result, error) {
 	live := o
 	for _, crd := range result.Rests {
 		var err error
 		switch crd {
-		case clusterCRD:
+		case rule.ClusterCRD:
 			live.Cluster, err = liveObject[clusterv1.ManagedCluster](ctx, r.live, types.NamespacedName{Name: pair.Name},
 				&clusterv1.ManagedClusterList{}, since)
-		case addonCRD:
+		case rule.AddonCRD:
 			key := types.NamespacedName{Namespace: pair.Name, Name: contract.AddonName}
 			live.Addon, err = liveObject[addonv1beta1.ManagedClusterAddOn](ctx, r.live, key,
 				&addonv1beta1.ManagedClusterAddOnList{}, since)
-		case bindingCRD:
-			live.bindings, _, err = r.live.bindings(ctx, pair.Namespace, since)
-		case placementCRD:
-			live.placements, err = r.observeLivePlacements(ctx, pair, since)
+		case rule.BindingCRD:
+			live.Bindings, _, err = r.live.bindings(ctx, pair.Namespace, since)
+		case rule.PlacementCRD:
+			live.Placements, err = r.observeLivePlacements(ctx, pair, since)
 		}
 		if err != nil {
 			return result, err
@@ -168,25 +151,25 @@ func (r *Rule) decideLive(
 	}
 	// What is missing from the cache may have hidden another reason, which was not read live.
 	isUnread := func(crd string) bool { return !slices.Contains(result.Rests, crd) }
-	if now := decide(live); now.Answer == No && !slices.ContainsFunc(now.Rests, isUnread) {
+	if now := rule.Pair(live); now.Answer == rule.No && !slices.ContainsFunc(now.Rests, isUnread) {
 		return result, nil
 	}
-	return result.lagging(), nil
+	return result.Lagging(), nil
 }
 
 // Granted decides a Yes about a pair anew, with the bindings of the namespace, their sets and the
 // cluster read past every cache, for what must not be given to a namespace by mistake. Their
 // caches are of different ages: a cluster that moves to a set which was just unbound seems to be
 // bound until the unbinding is seen. If the hub says otherwise, the answer is Unknown.
-func (r *Rule) Granted(ctx context.Context, pair types.NamespacedName) (Result, error) {
+func (r *Rule) Granted(ctx context.Context, pair types.NamespacedName) (rule.Result, error) {
 	o, result, err := r.Observe(ctx, pair)
-	if err != nil || result.Answer != Yes {
+	if err != nil || result.Answer != rule.Yes {
 		return result, err
 	}
 	live, since, before := o, r.live.recent(time.Time{}), ""
 	for range 2 {
 		var version string
-		if live.bindings, version, err = r.live.bindings(ctx, pair.Namespace, since); err != nil {
+		if live.Bindings, version, err = r.live.bindings(ctx, pair.Namespace, since); err != nil {
 			return result, err
 		}
 		live.Cluster, err = liveObject[clusterv1.ManagedCluster](ctx, r.live, types.NamespacedName{Name: pair.Name},
@@ -200,26 +183,26 @@ func (r *Rule) Granted(ctx context.Context, pair types.NamespacedName) (Result, 
 		// The bindings were read while the cluster was so: it has not changed since, or not between
 		// two reads of it.
 		if now := live.Cluster.ResourceVersion; !kube.IsNewer(now, version) || now == before {
-			if decide(live).Answer == Yes {
+			if rule.Pair(live).Answer == rule.Yes {
 				return result, nil
 			}
 			break
 		}
 		before, since = live.Cluster.ResourceVersion, r.clock.Now()
 	}
-	return result.lagging(), nil
+	return result.Lagging(), nil
 }
 
 func (r *Rule) observeLivePlacements(
 	ctx context.Context, pair types.NamespacedName, since time.Time,
-) ([]observedPlacement, error) {
+) ([]rule.ObservedPlacement, error) {
 	publishing, err := r.live.publishing(ctx, pair.Namespace, since)
 	if err != nil {
 		return nil, err
 	}
-	placements := make([]observedPlacement, 0, len(publishing))
+	placements := make([]rule.ObservedPlacement, 0, len(publishing))
 	for _, name := range slices.Sorted(maps.Keys(publishing)) {
-		placements = append(placements, publishing[name].observed(pair.Name))
+		placements = append(placements, publishing[name].Observed(pair.Name))
 	}
 	return placements, nil
 }
@@ -251,7 +234,7 @@ func liveObject[T any](
 // version of the former.
 func (l *liveReads) bindings(
 	ctx context.Context, namespace string, since time.Time,
-) (bindings []observedBinding, version string, err error) {
+) (bindings []rule.Binding, version string, err error) {
 	found, err := l.shared(ctx, "bindings in "+namespace, since, func(ctx context.Context) (any, error) {
 		list := &clusterv1beta2.ManagedClusterSetBindingList{}
 		if err := l.reader.List(ctx, list, client.InNamespace(namespace)); err != nil {
@@ -263,11 +246,11 @@ func (l *liveReads) bindings(
 		return nil, "", err
 	}
 	list := found.(*clusterv1beta2.ManagedClusterSetBindingList)
-	bindings = make([]observedBinding, len(list.Items))
+	bindings = make([]rule.Binding, len(list.Items))
 	for i := range list.Items {
-		bindings[i].binding = &list.Items[i]
+		bindings[i].Binding = &list.Items[i]
 		key := types.NamespacedName{Name: list.Items[i].Spec.ClusterSet}
-		bindings[i].set, err = liveObject[clusterv1beta2.ManagedClusterSet](ctx, l, key,
+		bindings[i].Set, err = liveObject[clusterv1beta2.ManagedClusterSet](ctx, l, key,
 			&clusterv1beta2.ManagedClusterSetList{}, since)
 		if err != nil {
 			return nil, "", err
@@ -280,8 +263,8 @@ func (l *liveReads) bindings(
 // not exist. For more than one it reads all that publish there.
 func (l *liveReads) placements(
 	ctx context.Context, keys []types.NamespacedName, since time.Time,
-) ([]*Placement, error) {
-	live := make([]*Placement, len(keys))
+) ([]*rule.Placement, error) {
+	live := make([]*rule.Placement, len(keys))
 	switch len(keys) {
 	case 0:
 		return nil, nil
@@ -300,25 +283,25 @@ func (l *liveReads) placements(
 // publishing reads the publishing Placements of a namespace with their slices, by name.
 func (l *liveReads) publishing(
 	ctx context.Context, namespace string, since time.Time,
-) (map[string]*Placement, error) {
+) (map[string]*rule.Placement, error) {
 	found, err := l.shared(ctx, "placements in "+namespace, since, func(ctx context.Context) (any, error) {
 		decisions := &clusterv1beta1.PlacementDecisionList{}
 		if err := l.reader.List(ctx, decisions, client.InNamespace(namespace)); err != nil {
 			return nil, fmt.Errorf("reading PlacementDecisions: %w", err)
 		}
 		list := &clusterv1beta1.PlacementList{}
-		labelled := client.MatchingLabels{contract.LabelPublish: published}
+		labelled := client.MatchingLabels{contract.LabelPublish: routes.Published}
 		if err := l.reader.List(ctx, list, client.InNamespace(namespace), labelled); err != nil {
 			return nil, fmt.Errorf("reading publishing Placements: %w", err)
 		}
 		own := map[string][]clusterv1beta1.PlacementDecision{}
 		for i := range decisions.Items {
-			of := placementOf(&decisions.Items[i])
+			of := rule.PlacementOf(&decisions.Items[i])
 			own[of] = append(own[of], decisions.Items[i])
 		}
-		placements := make(map[string]*Placement, len(list.Items))
+		placements := make(map[string]*rule.Placement, len(list.Items))
 		for i := range list.Items {
-			p := newPlacement(&list.Items[i], own[list.Items[i].Name])
+			p := rule.NewPlacement(&list.Items[i], own[list.Items[i].Name])
 			placements[list.Items[i].Name] = &p
 		}
 		return placements, nil
@@ -326,15 +309,13 @@ func (l *liveReads) publishing(
 	if err != nil {
 		return nil, err
 	}
-	return found.(map[string]*Placement), nil
+	return found.(map[string]*rule.Placement), nil
 }
 
 // tooSoon returns how long to wait before the same is read again for somebody for whom the last
 // read began too early, so that one read a second serves everybody.
 func (l *liveReads) tooSoon(read string, since time.Time) time.Duration {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	last, ok := l.reads[read]
+	last, ok := l.reads.Get(read)
 	if !ok || !last.began.Before(since) {
 		return 0
 	}
@@ -349,11 +330,6 @@ func objectRead(list client.ObjectList, key types.NamespacedName) string {
 
 // keep stores a read, and drops old ones.
 func (l *liveReads) keep(key string, read liveRead) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if read.began.Sub(l.swept) > liveKept {
-		l.swept = read.began
-		maps.DeleteFunc(l.reads, func(_ string, old liveRead) bool { return read.began.Sub(old.began) > liveKept })
-	}
-	l.reads[key] = read
+	l.reads.DeleteFunc(func(_ string, old liveRead) bool { return read.began.Sub(old.began) > liveKept })
+	l.reads.Set(key, read)
 }

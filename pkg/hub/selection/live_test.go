@@ -10,6 +10,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection/rule"
 )
 
 // A manager may start on an API server that is cut off from etcd and lists what it had
@@ -17,10 +18,10 @@ import (
 func TestACacheThatLagsRemovesNothingThatExists(t *testing.T) {
 	placements := choosing("p", "c", "d")
 	for name, missing := range map[string]client.Object{
-		"cluster":   aCluster("c", ocmtest.InSet("s")),
+		"cluster":   ocmtest.ClusterWith("c", ocmtest.InSet("s")),
 		"addon":     ocmtest.Addon("c"),
-		"binding":   aBinding("ns", "s"),
-		"decisions": slice("p-decision-1", "p"),
+		"binding":   ocmtest.Binding("ns", "s"),
+		"decisions": ocmtest.Slice("p-decision-1", "p"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			var objs []client.Object
@@ -33,12 +34,12 @@ func TestACacheThatLagsRemovesNothingThatExists(t *testing.T) {
 			s.Rule.live.reader = whole.cache
 			apitest.Must(t, s.cache.Delete(t.Context(), missing))
 			if name == "decisions" { // an earlier state
-				p := chooser("p", false, 1).placement
-				s.replace(p, &sliced("p", "d")[0])
+				p := ocmtest.Publishing("p", 1)
+				s.replace(p, &ocmtest.Slices("p", "d")[0])
 				s.absent()
 			}
-			s.settlesAs(Unknown)
-			s.copies(Unknown)
+			s.settlesAs(rule.Unknown)
+			s.copies(rule.Unknown)
 			if got, err := s.Selected(t.Context(), s.pair, true); err != nil || !got.Untrusted {
 				t.Errorf("a rotated token may be written: %+v, %v", got, err)
 			}
@@ -46,25 +47,25 @@ func TestACacheThatLagsRemovesNothingThatExists(t *testing.T) {
 			// It was deleted before the manager started: live reads say so, too.
 			apitest.Must(t, whole.cache.Delete(t.Context(), missing))
 			if name == "decisions" {
-				whole.replace(chooser("p", false, 1).placement, &sliced("p", "d")[0])
+				whole.replace(ocmtest.Publishing("p", 1), &ocmtest.Slices("p", "d")[0])
 			}
 			s.later(2 * time.Second)
-			s.settlesAs(No)
-			s.copies(No)
+			s.settlesAs(rule.No)
+			s.copies(rule.No)
 		})
 	}
 	t.Run("and catches up after it was read", func(t *testing.T) {
 		s := newScene(t)
 		*s.cache.version = "5"
 		s.Rule.live.reader = newScene(t).cache
-		apitest.Must(t, s.cache.Delete(t.Context(), aCluster("c", ocmtest.InSet("s"))))
+		apitest.Must(t, s.cache.Delete(t.Context(), ocmtest.ClusterWith("c", ocmtest.InSet("s"))))
 		o, result, err := s.Observe(t.Context(), s.pair)
 		*s.cache.version = "8"
-		if err != nil || result.Answer != No {
+		if err != nil || result.Answer != rule.No {
 			t.Fatalf("%+v, %v", result, err)
 		}
 		settled, wait, err := s.Settle(t.Context(), s.pair, o, result, true)
-		if err != nil || wait > 0 || settled.Answer != Unknown || settled.Again == 0 {
+		if err != nil || wait > 0 || settled.Answer != rule.Unknown || settled.Again == 0 {
 			t.Errorf("%+v after %s, %v; want to look again", settled, wait, err)
 		}
 	})
@@ -72,18 +73,18 @@ func TestACacheThatLagsRemovesNothingThatExists(t *testing.T) {
 		s := newScene(t)
 		*s.cache.version = "5"
 		s.Rule.live.reader = newScene(t, choosing("p", "c")...).cache
-		chosen := func(want Answer) {
+		chosen := func(want rule.Answer) {
 			t.Helper()
 			choice, err := s.Choice(t.Context(), client.ObjectKeyFromObject(placements[0]))
 			if err != nil || choice.Answer != want {
 				t.Errorf("%+v, %v; want %d", choice.Result, err, want)
 			}
 		}
-		chosen(Unknown)
+		chosen(rule.Unknown)
 		s.later(time.Minute)
-		chosen(Unknown)
+		chosen(rule.Unknown)
 		*s.cache.version = "8"
-		chosen(No)
+		chosen(rule.No)
 	})
 	t.Run("until it has caught up", func(t *testing.T) {
 		s := newScene(t)
@@ -91,12 +92,12 @@ func TestACacheThatLagsRemovesNothingThatExists(t *testing.T) {
 		reads := counter{newScene(t).cache, map[string]int{}}
 		s.Rule.live.reader = reads
 		apitest.Must(t, s.cache.Delete(t.Context(), ocmtest.Addon("c")))
-		s.settlesAs(Unknown)
+		s.settlesAs(rule.Unknown)
 		*s.cache.version = "7"
 		clear(reads.lists)
-		s.settlesAs(No)
+		s.settlesAs(rule.No)
 		*s.cache.version = "5" // never asked again
-		s.settlesAs(No)
+		s.settlesAs(rule.No)
 		if len(reads.lists) > 0 {
 			t.Errorf("lists: %v", reads.lists)
 		}
@@ -106,44 +107,44 @@ func TestACacheThatLagsRemovesNothingThatExists(t *testing.T) {
 // TestCachesOfDifferentAges moves a cluster to a set that was bound before, and shows the move
 // first: bindings and clusters follow watches of their own.
 func TestCachesOfDifferentAges(t *testing.T) {
-	s := newScene(t, exclusiveSet("t"))
-	whole := newScene(t, exclusiveSet("t"))
+	s := newScene(t, ocmtest.ExclusiveSet("t"))
+	whole := newScene(t, ocmtest.ExclusiveSet("t"))
 	s.Rule.live.reader = whole.cache
-	moved := aCluster("c", ocmtest.InSet("t"))
+	moved := ocmtest.ClusterWith("c", ocmtest.InSet("t"))
 	moved.Spec.HubAcceptsClient = true
-	apitest.Must(t, whole.cache.Create(t.Context(), aBinding("ns", "t")))
+	apitest.Must(t, whole.cache.Create(t.Context(), ocmtest.Binding("ns", "t")))
 	for _, hub := range []*scene{s, whole} {
 		hub.replace(moved.DeepCopy())
 	}
-	s.settlesAs(Unknown)
-	s.copies(Unknown)
+	s.settlesAs(rule.Unknown)
+	s.copies(rule.Unknown)
 
 	s.later(time.Second)
-	apitest.Must(t, s.cache.Create(t.Context(), aBinding("ns", "t")))
-	s.settlesAs(Yes)
+	apitest.Must(t, s.cache.Create(t.Context(), ocmtest.Binding("ns", "t")))
+	s.settlesAs(rule.Yes)
 
 	// It was unbound again.
 	for _, hub := range []*scene{s, whole} {
-		apitest.Must(t, hub.cache.Delete(t.Context(), aBinding("ns", "t")))
+		apitest.Must(t, hub.cache.Delete(t.Context(), ocmtest.Binding("ns", "t")))
 	}
 	s.later(time.Second)
-	s.settlesAs(No)
-	s.copies(No)
+	s.settlesAs(rule.No)
+	s.copies(rule.No)
 }
 
 // TestNothingIsGrantedByCachesOfDifferentAges moves a cluster to a set that was unbound before, and
 // shows the move first.
 func TestNothingIsGrantedByCachesOfDifferentAges(t *testing.T) {
-	s := newScene(t, exclusiveSet("t"), aBinding("ns", "t"))
-	whole := newScene(t, exclusiveSet("t"))
+	s := newScene(t, ocmtest.ExclusiveSet("t"), ocmtest.Binding("ns", "t"))
+	whole := newScene(t, ocmtest.ExclusiveSet("t"))
 	s.Rule.live.reader = whole.cache
 	pair := types.NamespacedName{Namespace: "ns", Name: "c"}
-	moved := aCluster("c", ocmtest.InSet("t"))
+	moved := ocmtest.ClusterWith("c", ocmtest.InSet("t"))
 	moved.Spec.HubAcceptsClient = true
 	for _, hub := range []*scene{s, whole} {
 		hub.replace(moved.DeepCopy())
 	}
-	grants := func(want Answer) {
+	grants := func(want rule.Answer) {
 		t.Helper()
 		got, err := s.Granted(t.Context(), pair)
 		apitest.Must(t, err)
@@ -151,16 +152,16 @@ func TestNothingIsGrantedByCachesOfDifferentAges(t *testing.T) {
 			t.Errorf("granted: %v (%s), want %v", got.Answer, got.Why, want)
 		}
 	}
-	s.settlesAs(Yes)
-	grants(Unknown)
+	s.settlesAs(rule.Yes)
+	grants(rule.Unknown)
 
 	s.later(time.Second)
-	apitest.Must(t, whole.cache.Create(t.Context(), aBinding("ns", "t")))
-	grants(Yes)
+	apitest.Must(t, whole.cache.Create(t.Context(), ocmtest.Binding("ns", "t")))
+	grants(rule.Yes)
 
 	s.later(time.Second)
-	apitest.Must(t, whole.cache.Delete(t.Context(), aCluster("c", nil)))
-	grants(Unknown)
+	apitest.Must(t, whole.cache.Delete(t.Context(), ocmtest.ClusterWith("c", nil)))
+	grants(rule.Unknown)
 }
 
 // TestARequiredPlacementIsReadLive requires a Placement in a namespace that has one, which the
@@ -169,10 +170,10 @@ func TestARequiredPlacementIsReadLive(t *testing.T) {
 	s, whole := newScene(t), newScene(t, choosing("p", "c")...)
 	s.Rule.live.reader = whole.cache
 	s.annotate(map[string]string{contract.AnnotationRequirePlacement: "true"})
-	s.settlesAs(Unknown)
-	s.copies(Unknown)
+	s.settlesAs(rule.Unknown)
+	s.copies(rule.Unknown)
 	s.Rule.live.reader = newScene(t).cache
 	s.later(2 * time.Second)
-	s.settlesAs(No)
-	s.copies(No)
+	s.settlesAs(rule.No)
+	s.copies(rule.No)
 }

@@ -3,7 +3,6 @@ package selection
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -11,33 +10,16 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 
-	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection/routes"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection/rule"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
-
-// MemberIDClaimant is a ManagedCluster that may have a member id: its label asks for it, or it
-// is the cluster's name.
-type MemberIDClaimant struct {
-	Name    string
-	Created time.Time
-
-	// Holds is true if a profile of the cluster has the id.
-	Holds bool
-}
-
-// ClaimsMemberID reports whether a cluster may have a member id by its name or label. Except
-// for self, the labels of clusters that are not accepted do not count: anything that registers
-// can create one. Their names do, because they may be accepted.
-func ClaimsMemberID(cluster *clusterv1.ManagedCluster, id, self string) bool {
-	return cluster.Name == id || cluster.Labels[contract.LabelInventoryMemberID] == id &&
-		(cluster.Spec.HubAcceptsClient || cluster.Name == self)
-}
 
 // MayHaveMemberID reports whether a cluster is one of MemberIDClaimants, without a look at the
 // others, of which there may be thousands.
 func (r *Rule) MayHaveMemberID(ctx context.Context, cluster, id, self string) (bool, error) {
 	found, err := kube.Get(ctx, r.cache, types.NamespacedName{Name: cluster}, &clusterv1.ManagedCluster{})
-	if err != nil || found != nil && ClaimsMemberID(found, id, self) {
+	if err != nil || found != nil && rule.ClaimsMemberID(found, id, self) {
 		return err == nil, err
 	}
 	holders, err := r.memberIDHolders(ctx, id)
@@ -47,9 +29,10 @@ func (r *Rule) MayHaveMemberID(ctx context.Context, cluster, id, self string) (b
 // MemberIDClaimants returns the clusters that may have a member id (ClaimsMemberID). So may a
 // cluster of which only a profile with the id is left: the ManagedCluster may be missing only
 // for a moment, or be about to get another id.
-func (r *Rule) MemberIDClaimants(ctx context.Context, id, self string) ([]MemberIDClaimant, error) {
+func (r *Rule) MemberIDClaimants(ctx context.Context, id, self string) ([]rule.MemberIDClaimant, error) {
 	list := &clusterv1.ManagedClusterList{}
-	if err := r.cache.List(ctx, list, client.MatchingFields{IndexClusterByMemberID: id}, kube.Uncopied); err != nil {
+	asking := client.MatchingFields{routes.IndexClusterByMemberID: id}
+	if err := r.cache.List(ctx, list, asking, kube.Uncopied); err != nil {
 		return nil, fmt.Errorf("finding the ManagedClusters with member id %s: %w", id, err)
 	}
 	named, err := kube.Get(ctx, r.cache, types.NamespacedName{Name: id}, &clusterv1.ManagedCluster{})
@@ -60,15 +43,15 @@ func (r *Rule) MemberIDClaimants(ctx context.Context, id, self string) ([]Member
 	if err != nil {
 		return nil, err
 	}
-	var claimants []MemberIDClaimant
+	var claimants []rule.MemberIDClaimant
 	add := func(cluster *clusterv1.ManagedCluster) {
-		claimants = append(claimants, MemberIDClaimant{
+		claimants = append(claimants, rule.MemberIDClaimant{
 			Name: cluster.Name, Created: cluster.CreationTimestamp.Time, Holds: holders[cluster.Name],
 		})
 		delete(holders, cluster.Name)
 	}
 	for i := range list.Items {
-		if cluster := &list.Items[i]; cluster.Name != id && ClaimsMemberID(cluster, id, self) {
+		if cluster := &list.Items[i]; cluster.Name != id && rule.ClaimsMemberID(cluster, id, self) {
 			add(cluster)
 		}
 	}
@@ -76,7 +59,7 @@ func (r *Rule) MemberIDClaimants(ctx context.Context, id, self string) ([]Member
 		add(named)
 	}
 	for name := range holders {
-		claimants = append(claimants, MemberIDClaimant{Name: name, Holds: true})
+		claimants = append(claimants, rule.MemberIDClaimant{Name: name, Holds: true})
 	}
 	return claimants, nil
 }
@@ -87,7 +70,8 @@ func (r *Rule) memberIDHolders(ctx context.Context, id string) (map[string]bool,
 		return nil, nil
 	}
 	profiles := &inventoryv1alpha1.ClusterProfileList{}
-	if err := r.cache.List(ctx, profiles, client.MatchingFields{IndexProfileByMemberID: id}, kube.Uncopied); err != nil {
+	having := client.MatchingFields{routes.IndexProfileByMemberID: id}
+	if err := r.cache.List(ctx, profiles, having, kube.Uncopied); err != nil {
 		return nil, fmt.Errorf("finding the ClusterProfiles with member id %s: %w", id, err)
 	}
 	holders := map[string]bool{}

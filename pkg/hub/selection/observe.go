@@ -3,13 +3,11 @@ package selection
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
@@ -19,21 +17,10 @@ import (
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection/routes"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection/rule"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/watch"
-)
-
-// ProfileCRD is the name of the CRD of ClusterProfiles.
-const ProfileCRD = "clusterprofiles.multicluster.x-k8s.io"
-
-// CRDs of the kinds on which the rule rests.
-const (
-	clusterCRD   = "managedclusters.cluster.open-cluster-management.io"
-	setCRD       = "managedclustersets.cluster.open-cluster-management.io"
-	bindingCRD   = "managedclustersetbindings.cluster.open-cluster-management.io"
-	placementCRD = "placements.cluster.open-cluster-management.io"
-	decisionCRD  = "placementdecisions.cluster.open-cluster-management.io"
-	addonCRD     = "managedclusteraddons.addon.open-cluster-management.io"
 )
 
 // sources are the kinds without which an empty cache means nothing, by their CRD.
@@ -42,12 +29,12 @@ var sources = []struct {
 	kind   schema.GroupVersionKind
 	object client.Object
 }{
-	{clusterCRD, clusterKind("v1", "ManagedCluster"), &clusterv1.ManagedCluster{}},
-	{setCRD, clusterKind("v1beta2", "ManagedClusterSet"), &clusterv1beta2.ManagedClusterSet{}},
-	{bindingCRD, clusterKind("v1beta2", "ManagedClusterSetBinding"), &clusterv1beta2.ManagedClusterSetBinding{}},
-	{placementCRD, clusterKind("v1beta1", "Placement"), &clusterv1beta1.Placement{}},
-	{decisionCRD, clusterKind("v1beta1", "PlacementDecision"), &clusterv1beta1.PlacementDecision{}},
-	{addonCRD, addonKind, &addonv1beta1.ManagedClusterAddOn{}},
+	{rule.ClusterCRD, clusterKind("v1", "ManagedCluster"), &clusterv1.ManagedCluster{}},
+	{rule.SetCRD, clusterKind("v1beta2", "ManagedClusterSet"), &clusterv1beta2.ManagedClusterSet{}},
+	{rule.BindingCRD, clusterKind("v1beta2", "ManagedClusterSetBinding"), &clusterv1beta2.ManagedClusterSetBinding{}},
+	{rule.PlacementCRD, clusterKind("v1beta1", "Placement"), &clusterv1beta1.Placement{}},
+	{rule.DecisionCRD, clusterKind("v1beta1", "PlacementDecision"), &clusterv1beta1.PlacementDecision{}},
+	{rule.AddonCRD, addonKind, &addonv1beta1.ManagedClusterAddOn{}},
 }
 
 var addonKind = schema.GroupVersionKind{
@@ -60,7 +47,7 @@ func clusterKind(version, kind string) schema.GroupVersionKind {
 
 // CRDs names the CRDs of everything the rule reads.
 func CRDs() []string {
-	names := []string{ProfileCRD}
+	names := []string{rule.ProfileCRD}
 	for _, source := range sources {
 		names = append(names, source.crd)
 	}
@@ -81,16 +68,16 @@ func Kinds() watch.Kinds {
 }
 
 // observe reads everything about a pair that the rule needs. It reads caches only.
-func (r *Rule) observe(ctx context.Context, pair types.NamespacedName) (Observation, error) {
-	o := Observation{name: pair.Name}
+func (r *Rule) observe(ctx context.Context, pair types.NamespacedName) (rule.Observation, error) {
+	o := rule.Observation{Name: pair.Name}
 	var err error
 	reader := r.cache
-	o.exclusiveSetsOnly = r.ExclusiveSetsOnly
+	o.ExclusiveSetsOnly = r.ExclusiveSetsOnly
 	if err := r.observeDefinitions(ctx, &o); err != nil {
 		return o, err
 	}
 	o.Profile, err = kube.Get(ctx, reader, pair, &inventoryv1alpha1.ClusterProfile{})
-	if err != nil && !isUncached(err) {
+	if err != nil && !kube.IsUncached(err) {
 		return o, err
 	}
 	namespace := types.NamespacedName{Name: pair.Namespace}
@@ -105,23 +92,17 @@ func (r *Rule) observe(ctx context.Context, pair types.NamespacedName) (Observat
 	if o.Addon, err = kube.Get(ctx, reader, addon, &addonv1beta1.ManagedClusterAddOn{}); err != nil {
 		return o, err
 	}
-	if o.bindings, err = observeBindings(ctx, reader, pair.Namespace); err != nil {
+	if o.Bindings, err = observeBindings(ctx, reader, pair.Namespace); err != nil {
 		return o, err
 	}
-	o.placements, err = r.observePlacements(ctx, pair)
-	o.lost = r.settling.lost(pair.Namespace, o.placements)
+	o.Placements, err = r.observePlacements(ctx, pair)
+	o.Lost = r.settling.lost(pair.Namespace, o.Placements)
 	return o, err
 }
 
-// isUncached reports whether a kind was not read because the hub has not served it yet.
-func isUncached(err error) bool {
-	uncached := new(cache.ErrResourceNotCached)
-	return errors.As(err, &uncached)
-}
-
 // observeDefinitions reads how far the caches can be trusted, which are read after it.
-func (r *Rule) observeDefinitions(ctx context.Context, o *Observation) error {
-	o.lagging = r.definitions.Lagging()
+func (r *Rule) observeDefinitions(ctx context.Context, o *rule.Observation) error {
+	o.Lagging = r.definitions.Lagging()
 	for _, source := range sources {
 		standing, err := r.definitions.Standing(ctx, r.cache, source.crd)
 		if err != nil {
@@ -131,21 +112,21 @@ func (r *Rule) observeDefinitions(ctx context.Context, o *Observation) error {
 		case watch.Unserved:
 			o.Unserved = append(o.Unserved, source.crd)
 		case watch.Restoring:
-			o.restoring = append(o.restoring, source.crd)
+			o.RestoringCRDs = append(o.RestoringCRDs, source.crd)
 		case watch.Served:
 		}
 	}
-	profiles, err := r.definitions.Standing(ctx, r.cache, ProfileCRD)
+	profiles, err := r.definitions.Standing(ctx, r.cache, rule.ProfileCRD)
 	o.ProfileAPI = profiles != watch.Unserved
 	return err
 }
 
-func observeBindings(ctx context.Context, reader client.Reader, namespace string) ([]observedBinding, error) {
+func observeBindings(ctx context.Context, reader client.Reader, namespace string) ([]rule.Binding, error) {
 	list := &clusterv1beta2.ManagedClusterSetBindingList{}
 	if err := reader.List(ctx, list, client.InNamespace(namespace), kube.Uncopied); err != nil {
 		return nil, fmt.Errorf("listing set bindings: %w", err)
 	}
-	bindings := make([]observedBinding, 0, len(list.Items))
+	bindings := make([]rule.Binding, 0, len(list.Items))
 	for i := range list.Items {
 		binding := &list.Items[i]
 		name := types.NamespacedName{Name: binding.Spec.ClusterSet}
@@ -153,16 +134,16 @@ func observeBindings(ctx context.Context, reader client.Reader, namespace string
 		if err != nil {
 			return nil, err
 		}
-		bindings = append(bindings, observedBinding{binding: binding, set: set})
+		bindings = append(bindings, rule.Binding{Binding: binding, Set: set})
 	}
-	slices.SortFunc(bindings, func(a, b observedBinding) int { return cmp.Compare(a.binding.Name, b.binding.Name) })
+	slices.SortFunc(bindings, func(a, b rule.Binding) int { return cmp.Compare(a.Binding.Name, b.Binding.Name) })
 	return bindings, nil
 }
 
 // observePlacements reads the publishing Placements of a pair's namespace.
-func (r *Rule) observePlacements(ctx context.Context, pair types.NamespacedName) ([]observedPlacement, error) {
+func (r *Rule) observePlacements(ctx context.Context, pair types.NamespacedName) ([]rule.ObservedPlacement, error) {
 	list := &clusterv1beta1.PlacementList{}
-	publishing := client.MatchingFields{IndexPublishingPlacement: published}
+	publishing := client.MatchingFields{routes.IndexPublishingPlacement: routes.Published}
 	if err := r.cache.List(ctx, list, client.InNamespace(pair.Namespace), publishing, kube.Uncopied); err != nil {
 		return nil, fmt.Errorf("listing placements: %w", err)
 	}
@@ -173,7 +154,7 @@ func (r *Rule) observePlacements(ctx context.Context, pair types.NamespacedName)
 	if err != nil {
 		return nil, err
 	}
-	placements := make([]observedPlacement, 0, len(list.Items))
+	placements := make([]rule.ObservedPlacement, 0, len(list.Items))
 	for i := range list.Items {
 		placement := &list.Items[i]
 		sum, err := r.summary(ctx, placement)
@@ -181,10 +162,10 @@ func (r *Rule) observePlacements(ctx context.Context, pair types.NamespacedName)
 			return nil, err
 		}
 		_, decides := deciding[placement.Name]
-		placements = append(placements, observedPlacement{placement: placement, decides: decides, tally: sum})
+		placements = append(placements, rule.ObservedPlacement{Placement: placement, Decides: decides, Tally: sum})
 	}
-	slices.SortFunc(placements, func(a, b observedPlacement) int {
-		return cmp.Compare(a.placement.Name, b.placement.Name)
+	slices.SortFunc(placements, func(a, b rule.ObservedPlacement) int {
+		return cmp.Compare(a.Placement.Name, b.Placement.Name)
 	})
 	return placements, nil
 }
@@ -193,13 +174,13 @@ func (r *Rule) observePlacements(ctx context.Context, pair types.NamespacedName)
 // contain its cluster. It takes one look, however many Placements there are.
 func (r *Rule) deciding(ctx context.Context, pair types.NamespacedName) (map[string]struct{}, error) {
 	list := &clusterv1beta1.PlacementDecisionList{}
-	naming := client.MatchingFields{IndexDecisionByCluster: pair.Name}
+	naming := client.MatchingFields{routes.IndexDecisionByCluster: pair.Name}
 	if err := r.cache.List(ctx, list, client.InNamespace(pair.Namespace), naming, kube.Uncopied); err != nil {
 		return nil, fmt.Errorf("listing the decisions for cluster %s: %w", pair.Name, err)
 	}
 	placements := make(map[string]struct{}, len(list.Items))
 	for i := range list.Items {
-		placements[placementOf(&list.Items[i])] = struct{}{}
+		placements[rule.PlacementOf(&list.Items[i])] = struct{}{}
 	}
 	return placements, nil
 }
@@ -210,7 +191,7 @@ func (r *Rule) decisions(
 ) ([]clusterv1beta1.PlacementDecision, error) {
 	list := &clusterv1beta1.PlacementDecisionList{}
 	here := client.InNamespace(placement.Namespace)
-	matching := client.MatchingFields{IndexDecisionByPlacement: placement.Name}
+	matching := client.MatchingFields{routes.IndexDecisionByPlacement: placement.Name}
 	if err := r.cache.List(ctx, list, here, matching, kube.Uncopied); err != nil {
 		return nil, fmt.Errorf("listing the decisions of Placement %s: %w", placement.Name, err)
 	}
@@ -220,10 +201,10 @@ func (r *Rule) decisions(
 // summary returns the tally of a Placement's slices as the cache holds them now. Checking that
 // none has changed takes one comparison per slice, of which there is one for a hundred
 // clusters.
-func (r *Rule) summary(ctx context.Context, placement *clusterv1beta1.Placement) (tally, error) {
+func (r *Rule) summary(ctx context.Context, placement *clusterv1beta1.Placement) (rule.Tally, error) {
 	all, err := r.decisions(ctx, placement)
 	if err != nil {
-		return tally{}, err
+		return rule.Tally{}, err
 	}
 	return r.settling.tally(client.ObjectKeyFromObject(placement), all), nil
 }

@@ -17,12 +17,14 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection/routes"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection/rule"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/watch"
 )
 
 // notReady is the result until the rule is prepared, which subscribers are told.
-var notReady = Result{Why: "has not been evaluated yet", Untrusted: true, NotReady: true}
+var notReady = rule.Result{Why: "has not been evaluated yet", Untrusted: true, NotReady: true}
 
 // Cache is the part of the manager's cache that the rule needs. It must hold what
 // CacheOptions specifies.
@@ -90,14 +92,14 @@ func (r *Rule) prepare(ctx context.Context, profiles bool) error {
 	if err := r.startInformers(ctx, profiles); err != nil {
 		return err
 	}
-	needed := indexes
+	needed := routes.Indexes
 	if !profiles {
-		needed = needed[:len(needed)-profileIndexes]
+		needed = needed[:len(needed)-routes.ProfileIndexes]
 	}
 	for ; r.indexed < len(needed); r.indexed++ {
 		index := needed[r.indexed]
-		if err := r.cache.IndexField(ctx, index.object, index.name, index.extract); err != nil {
-			return fmt.Errorf("adding index %s: %w", index.name, err)
+		if err := r.cache.IndexField(ctx, index.Object, index.Name, index.Extract); err != nil {
+			return fmt.Errorf("adding index %s: %w", index.Name, err)
 		}
 	}
 	// All are needed before the first event, because each route reads several kinds.
@@ -188,7 +190,7 @@ func (r *Rule) followProfiles(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("caching ClusterProfiles: %w", err)
 	}
-	return r.definitions.Follow(ctx, r.cache, false, watch.Source{CRD: ProfileCRD, Informer: informer, OwnWork: true})
+	return r.definitions.Follow(ctx, r.cache, false, watch.Source{CRD: rule.ProfileCRD, Informer: informer, OwnWork: true})
 }
 
 // followDefinitions records from which CRDs the other caches were filled. While profiles
@@ -215,7 +217,7 @@ func (r *Rule) followDefinitions(ctx context.Context, profiles bool) error {
 
 // observeProfileCRD reports whether there may be profiles.
 func (r *Rule) observeProfileCRD(ctx context.Context) (bool, error) {
-	crd, err := kube.Get(ctx, r.cache, types.NamespacedName{Name: ProfileCRD}, kube.Partial(kube.CRDKind))
+	crd, err := kube.Get(ctx, r.cache, types.NamespacedName{Name: rule.ProfileCRD}, kube.Partial(kube.CRDKind))
 	return crd != nil, err
 }
 
@@ -228,14 +230,14 @@ func (r *Rule) observeRestored(ctx context.Context) (bool, error) {
 	}
 	for i := range profiles.Items {
 		profile := &profiles.Items[i]
-		if !IsMarked(profile) {
+		if !rule.IsMarked(profile) {
 			continue
 		}
 		cluster, err := kube.Get(ctx, r.cache, types.NamespacedName{Name: profile.Name}, &clusterv1.ManagedCluster{})
 		if err != nil {
 			return false, err
 		}
-		if isOlder(profile, cluster) {
+		if rule.IsOlder(profile, cluster) {
 			return true, nil
 		}
 	}
@@ -247,17 +249,17 @@ func (r *Rule) Ready() bool { return r.ready.Load() }
 
 // Observe reads a pair, the namespace and as its name the cluster, and applies the rule to
 // it. Call Settle before acting on the result.
-func (r *Rule) Observe(ctx context.Context, pair types.NamespacedName) (Observation, Result, error) {
+func (r *Rule) Observe(ctx context.Context, pair types.NamespacedName) (rule.Observation, rule.Result, error) {
 	o, err := r.observe(ctx, pair)
 	if err != nil {
-		return Observation{}, Result{}, err
+		return rule.Observation{}, rule.Result{}, err
 	}
-	result := decide(o)
+	result := rule.Pair(o)
 	if o.InInventory() {
 		r.settling.returned(pair)
 	}
-	if result.Answer == Yes || result.Answer == No && !result.ByPlacement && !result.ByAddon {
-		r.settling.present(pair)
+	if result.Answer == rule.Yes || result.Answer == rule.No && !result.ByPlacement && !result.ByAddon {
+		r.settling.Present(pair)
 	}
 	return o, result, nil
 }
@@ -276,20 +278,20 @@ func (r *Rule) Observe(ctx context.Context, pair types.NamespacedName) (Observat
 // the pair again when one of these changes. Only a controller that watches the routes may
 // call it: that it runs proves that all watches have begun.
 func (r *Rule) Settle(
-	ctx context.Context, pair types.NamespacedName, o Observation, result Result, acting bool,
-) (Result, time.Duration, error) {
+	ctx context.Context, pair types.NamespacedName, o rule.Observation, result rule.Result, acting bool,
+) (rule.Result, time.Duration, error) {
 	if acting {
 		var wait time.Duration
 		var err error
-		if o, result, wait, err = r.settleAbsence(ctx, pair, o, result, longestMove); wait > 0 || err != nil {
+		if o, result, wait, err = r.settleAbsence(ctx, pair, o, result, rule.LongestMove); wait > 0 || err != nil {
 			return result, wait, err
 		}
 		if result, err = r.settleWidening(ctx, pair, o, result); err != nil {
 			return result, 0, err
 		}
 	}
-	left := r.settling.see(o.placements, r.clock.Now())
-	if acting && result.Answer != Unknown {
+	left := r.settling.see(o.Placements, r.clock.Now())
+	if acting && result.Answer != rule.Unknown {
 		result, err := r.confirm(ctx, pair, o, result)
 		return result, 0, err
 	}
@@ -313,17 +315,17 @@ func (r *Rule) Settle(
 // result is pieced together. Placements are read live as well before their absence alone counts,
 // in a namespace that requires one.
 func (r *Rule) confirm(
-	ctx context.Context, pair types.NamespacedName, o Observation, result Result,
-) (Result, error) {
+	ctx context.Context, pair types.NamespacedName, o rule.Observation, result rule.Result,
+) (rule.Result, error) {
 	confirmed, err := r.confirmed(ctx, result)
 	switch {
-	case err != nil || confirmed.Answer != No || result.Going:
-	case o.lagging.Any(result.Rests...), len(result.Rests) == 1 && result.Rests[0] == placementCRD:
+	case err != nil || confirmed.Answer != rule.No || result.Going:
+	case o.Lagging.Any(result.Rests...), len(result.Rests) == 1 && result.Rests[0] == rule.PlacementCRD:
 		confirmed, err = r.decideLive(ctx, pair, o, confirmed, r.live.recent(time.Time{}))
 	case isPieced(result):
 		confirmed, err = r.decideLive(ctx, pair, o, confirmed, r.clock.Now())
 	}
-	if err == nil && slices.Contains(result.Rests, placementCRD) && confirmed.Answer != Unknown {
+	if err == nil && slices.Contains(result.Rests, rule.PlacementCRD) && confirmed.Answer != rule.Unknown {
 		r.settling.deleted(pair.Namespace, r.clock.Now())
 	}
 	return confirmed, err
@@ -332,13 +334,13 @@ func (r *Rule) confirm(
 // isPieced reports whether a No joins what the caches of bindings, sets and clusters show, which
 // follow watches of their own. When a second set was bound before the cluster moved there, or a
 // set unbound after it had left that, they may show together what the hub never was.
-func isPieced(no Result) bool {
-	return slices.Contains(no.Rests, bindingCRD) && slices.Contains(no.Rests, clusterCRD) &&
-		!slices.Contains(no.Rests, placementCRD)
+func isPieced(no rule.Result) bool {
+	return slices.Contains(no.Rests, rule.BindingCRD) && slices.Contains(no.Rests, rule.ClusterCRD) &&
+		!slices.Contains(no.Rests, rule.PlacementCRD)
 }
 
 // confirmed is confirm for results that concern no pair.
-func (r *Rule) confirmed(ctx context.Context, result Result) (Result, error) {
+func (r *Rule) confirmed(ctx context.Context, result rule.Result) (rule.Result, error) {
 	if len(result.Rests) == 0 {
 		return result, nil
 	}
@@ -351,14 +353,22 @@ func (r *Rule) confirmed(ctx context.Context, result Result) (Result, error) {
 	case err != nil:
 		return result, err
 	case doubtful != "":
-		return result.doubt(doubtful), nil
+		return result.Doubt(doubtful), nil
 	}
 	return result, nil
 }
 
+// Routes returns the routes for a controller that remembers some pairs.
+func (r *Rule) Routes(remembered routes.Remembered) routes.Routes {
+	return routes.New(routes.Rule{
+		Reader: r.cache, Settling: r.settling, IsInstall: r.isInstall,
+		Touched: r.changes.announce, InstallChanged: r.changes.announceInstall,
+	}, remembered)
+}
+
 // Track tells subscribers about a pair if its answer or its profile (nil: none) differs
 // from the last tracked one.
-func (r *Rule) Track(pair types.NamespacedName, answer Answer, profile *inventoryv1alpha1.ClusterProfile) {
+func (r *Rule) Track(pair types.NamespacedName, answer rule.Answer, profile *inventoryv1alpha1.ClusterProfile) {
 	r.changes.track(pair, answer, profile)
 }
 
@@ -378,12 +388,12 @@ func (r *Rule) SubscribeEarly(touched func(pair types.NamespacedName)) {
 // take something away: then the answer is Unknown while Settle would delay or doubt the
 // withdrawal. While the hub does not serve ClusterProfiles, the answer is never Yes; a No
 // does not depend on them.
-func (r *Rule) Selected(ctx context.Context, pair types.NamespacedName, withdrawing bool) (Result, error) {
+func (r *Rule) Selected(ctx context.Context, pair types.NamespacedName, withdrawing bool) (rule.Result, error) {
 	if !r.prepared.Load() {
 		return notReady, nil
 	}
 	o, result, err := r.Observe(ctx, pair)
-	if err == nil && result.Answer == Unknown && len(result.Undecided) > 0 {
+	if err == nil && result.Answer == rule.Unknown && len(result.Undecided) > 0 {
 		// Whoever reads this must hear of the decision, though it may be the one that was
 		// tracked last.
 		r.changes.doubt(pair)
@@ -394,12 +404,12 @@ func (r *Rule) Selected(ctx context.Context, pair types.NamespacedName, withdraw
 		o, result, err = r.Observe(ctx, pair)
 	}
 	if err != nil {
-		return Result{}, err
+		return rule.Result{}, err
 	}
 	if withdrawing {
 		var wait time.Duration
 		if o, result, wait, err = r.settleAbsence(ctx, pair, o, result, longestMoveOfCopies); wait > 0 || err != nil {
-			result.Answer, result.Again = Unknown, wait
+			result.Answer, result.Again = rule.Unknown, wait
 			return result, err
 		}
 	}
@@ -407,17 +417,17 @@ func (r *Rule) Selected(ctx context.Context, pair types.NamespacedName, withdraw
 		return result, err
 	}
 	switch {
-	case !o.ProfileAPI && result.Answer != No:
-		return Result{
-			Why: "cannot be selected: the hub does not serve " + ProfileCRD, Untrusted: true, Again: result.Again,
+	case !o.ProfileAPI && result.Answer != rule.No:
+		return rule.Result{
+			Why: "cannot be selected: the hub does not serve " + rule.ProfileCRD, Untrusted: true, Again: result.Again,
 		}, nil
-	case !withdrawing, result.Answer == Yes:
+	case !withdrawing, result.Answer == rule.Yes:
 		return result, nil
-	case result.Answer == Unknown:
+	case result.Answer == rule.Unknown:
 		result.Again = kube.Sooner(result.Again, r.definitions.Left(CRDs()...))
 		return result, nil
 	}
-	if result, err = r.confirm(ctx, pair, o, result); result.Answer != No {
+	if result, err = r.confirm(ctx, pair, o, result); result.Answer != rule.No {
 		// A pair without a profile may cause no event.
 		result.Again = kube.Sooner(result.Again, watch.RestoreTime)
 	}
@@ -426,12 +436,12 @@ func (r *Rule) Selected(ctx context.Context, pair types.NamespacedName, withdraw
 
 // ErrProfilesUnserved means that it is not known which ClusterProfiles exist, since the hub
 // does not serve them.
-var ErrProfilesUnserved = errors.New("the hub does not serve " + ProfileCRD)
+var ErrProfilesUnserved = errors.New("the hub does not serve " + rule.ProfileCRD)
 
 // Namespaces returns the namespaces that have a ClusterProfile with a cluster's name,
 // whoever made it, or ErrProfilesUnserved.
 func (r *Rule) Namespaces(ctx context.Context, cluster string) ([]string, error) {
-	standing, err := r.definitions.Standing(ctx, r.cache, ProfileCRD)
+	standing, err := r.definitions.Standing(ctx, r.cache, rule.ProfileCRD)
 	if err != nil {
 		return nil, err
 	}
@@ -439,7 +449,8 @@ func (r *Rule) Namespaces(ctx context.Context, cluster string) ([]string, error)
 		return nil, ErrProfilesUnserved
 	}
 	profiles := &inventoryv1alpha1.ClusterProfileList{}
-	if err := r.cache.List(ctx, profiles, client.MatchingFields{IndexProfileByName: cluster}, kube.Uncopied); err != nil {
+	named := client.MatchingFields{routes.IndexProfileByName: cluster}
+	if err := r.cache.List(ctx, profiles, named, kube.Uncopied); err != nil {
 		return nil, fmt.Errorf("finding the ClusterProfiles of cluster %s: %w", cluster, err)
 	}
 	namespaces := make([]string, 0, len(profiles.Items))

@@ -23,11 +23,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection/routes"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection/rule"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/watch"
 )
 
@@ -49,9 +51,9 @@ func newRule(cache Cache, live client.Reader, clock clock.PassiveClock) *Rule {
 func newScene(t *testing.T, objs ...client.Object) *scene {
 	t.Helper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}}
-	cluster := aCluster("c", ocmtest.InSet("s"))
+	cluster := ocmtest.ClusterWith("c", ocmtest.InSet("s"))
 	cluster.Spec.HubAcceptsClient = true
-	objs = append(objs, namespace, cluster, ocmtest.Addon("c"), exclusiveSet("s"), aBinding("ns", "s"))
+	objs = append(objs, namespace, cluster, ocmtest.Addon("c"), ocmtest.ExclusiveSet("s"), ocmtest.Binding("ns", "s"))
 	s := &scene{
 		t: t, cache: newFakeCache(objs...), pair: types.NamespacedName{Namespace: "ns", Name: "c"},
 		time: testingclock.NewFakePassiveClock(time.Date(2026, 3, 3, 3, 3, 3, 0, time.UTC)),
@@ -66,13 +68,13 @@ func newScene(t *testing.T, objs ...client.Object) *scene {
 }
 
 // selected compares what the rule says.
-func (s *scene) selected(want Result) {
+func (s *scene) selected(want rule.Result) {
 	s.t.Helper()
 	got, err := s.Selected(s.t.Context(), s.pair, true)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	ignored := cmpopts.IgnoreFields(Result{}, "Bindings", "Member", "Undecided", "ByPlacement", "Rests")
+	ignored := cmpopts.IgnoreFields(rule.Result{}, "Bindings", "Member", "Undecided", "ByPlacement", "Rests")
 	if diff := cmp.Diff(want, got, ignored); diff != "" {
 		s.t.Errorf("selected (-want +got):\n%s", diff)
 	}
@@ -94,7 +96,7 @@ func (s *scene) settles(withdrawing bool, want time.Duration) {
 // unbind deletes the only binding.
 func (s *scene) unbind() {
 	s.t.Helper()
-	if err := s.cache.Delete(s.t.Context(), aBinding("ns", "s")); err != nil {
+	if err := s.cache.Delete(s.t.Context(), ocmtest.Binding("ns", "s")); err != nil {
 		s.t.Fatal(err)
 	}
 }
@@ -109,19 +111,19 @@ func (s *scene) update(obj client.Object) {
 }
 
 func TestSelected(t *testing.T) {
-	t.Run("selected", func(t *testing.T) { newScene(t).selected(Result{Answer: Yes}) })
+	t.Run("selected", func(t *testing.T) { newScene(t).selected(rule.Result{Answer: rule.Yes}) })
 
 	t.Run("before the rule is prepared", func(t *testing.T) {
 		s := newScene(t)
 		s.Rule = newRule(s.cache, s.cache, s.time)
 		// Nobody need ask again: subscribers are told.
-		s.selected(Result{Why: "has not been evaluated yet", Untrusted: true, NotReady: true})
+		s.selected(rule.Result{Why: "has not been evaluated yet", Untrusted: true, NotReady: true})
 		told := 0
 		s.SubscribeDefinitions(func(context.Context) { told++ })
 		if err := s.Prepare(t.Context()); err != nil || told != 1 {
 			t.Errorf("prepare = %v, told %d times, want once", err, told)
 		}
-		s.selected(Result{Answer: Yes})
+		s.selected(rule.Result{Answer: rule.Yes})
 	})
 
 	for _, crd := range CRDs() {
@@ -132,38 +134,38 @@ func TestSelected(t *testing.T) {
 			if crd == "clusterprofiles.multicluster.x-k8s.io" {
 				why = "cannot be selected: " + why
 			}
-			s.selected(Result{Why: why, Untrusted: true})
+			s.selected(rule.Result{Why: why, Untrusted: true})
 		})
 	}
 
 	const profiles = "clusterprofiles.multicluster.x-k8s.io"
-	unserved := Result{Why: "cannot be selected: the hub does not serve " + profiles, Untrusted: true}
+	unserved := rule.Result{Why: "cannot be selected: the hub does not serve " + profiles, Untrusted: true}
 	t.Run("a No does not need profiles", func(t *testing.T) {
 		const unbound = "is in no ManagedClusterSet that is bound and published here"
 		s := newScene(t)
 		*s.cache.missingCRD = profiles
 		s.unbind()
-		s.selected(Result{Answer: No, Why: unbound})
-		*s.live.anewCRD = bindingCRD
-		s.selected(Result{Why: whyDoubtful(bindingCRD), Untrusted: true, Again: time.Minute})
+		s.selected(rule.Result{Answer: rule.No, Why: unbound})
+		*s.live.anewCRD = rule.BindingCRD
+		s.selected(rule.Result{Why: whyDoubtful(rule.BindingCRD), Untrusted: true, Again: time.Minute})
 	})
 	t.Run("without profiles, an unreadable set is no reason to trust anything", func(t *testing.T) {
 		s := newScene(t)
-		if err := s.cache.Delete(t.Context(), exclusiveSet("s")); err != nil {
+		if err := s.cache.Delete(t.Context(), ocmtest.ExclusiveSet("s")); err != nil {
 			t.Fatal(err)
 		}
-		s.selected(Result{Why: `cannot be selected: ManagedClusterSet "s" does not exist`})
+		s.selected(rule.Result{Why: `cannot be selected: ManagedClusterSet "s" does not exist`})
 		*s.cache.missingCRD = profiles
 		s.selected(unserved)
 	})
 	t.Run("without profiles, an absence from decisions must last as well", func(t *testing.T) {
 		const why = "is not chosen by a Placement labeled inventory.open-cluster-management.io/publish=true"
-		p, decision := chooser("p", false, 1).placement, slice("p-1", "p", "another")
+		p, decision := ocmtest.Publishing("p", 1), ocmtest.Slice("p-1", "p", "another")
 		s := newScene(t, p, decision)
 		*s.cache.missingCRD = profiles
-		s.selected(Result{Why: why, Again: time.Second})
+		s.selected(rule.Result{Why: why, Again: time.Second})
 		s.later(time.Second)
-		s.selected(Result{Answer: No, Why: why})
+		s.selected(rule.Result{Answer: rule.No, Why: why})
 		decision.Status.Decisions[0].ClusterName = "c"
 		s.update(decision)
 		s.selected(unserved)
@@ -171,17 +173,17 @@ func TestSelected(t *testing.T) {
 
 	const why = "is not chosen by a Placement labeled inventory.open-cluster-management.io/publish=true"
 	t.Run("an absence from decisions must last", func(t *testing.T) {
-		s := newScene(t, chooser("p", false, 0).placement)
-		s.selected(Result{Why: why, Again: time.Second})
+		s := newScene(t, ocmtest.Publishing("p", 0))
+		s.selected(rule.Result{Why: why, Again: time.Second})
 		s.later(700 * time.Millisecond)
-		s.selected(Result{Why: why, Again: 300 * time.Millisecond})
+		s.selected(rule.Result{Why: why, Again: 300 * time.Millisecond})
 		s.later(300 * time.Millisecond)
-		s.selected(Result{Answer: No, Why: why})
+		s.selected(rule.Result{Answer: rule.No, Why: why})
 	})
 	t.Run("an absence that takes nothing away counts at once, and is not remembered", func(t *testing.T) {
-		s := newScene(t, chooser("p", false, 0).placement)
+		s := newScene(t, ocmtest.Publishing("p", 0))
 		got, err := s.Selected(t.Context(), s.pair, false)
-		if err != nil || got.Answer != No || got.Again != 0 {
+		if err != nil || got.Answer != rule.No || got.Again != 0 {
 			t.Errorf("selected: %+v, %v; want a No at once", got, err)
 		}
 		if s.settling.absent.Len() != 0 {
@@ -215,9 +217,9 @@ func TestPrepareResumesWhereItFailed(t *testing.T) {
 	if err := r.Prepare(t.Context()); err != nil || !r.Ready() {
 		t.Fatalf("prepare = %v, ready is %t", err, r.Ready())
 	}
-	want := make([]string, 0, len(indexes))
-	for _, index := range indexes {
-		want = append(want, index.name)
+	want := make([]string, 0, len(routes.Indexes))
+	for _, index := range routes.Indexes {
+		want = append(want, index.Name)
 	}
 	if diff := cmp.Diff(want, c.added); diff != "" {
 		t.Errorf("indexes (-want +got):\n%s", diff)
@@ -261,14 +263,14 @@ func TestPrepareFillsTheCacheInParallel(t *testing.T) {
 func TestSettle(t *testing.T) {
 	others := []string{"another"}
 	t.Run("a withdrawal waits until an absence has lasted", func(t *testing.T) {
-		s := newScene(t, chooser("p", false, len(others)).placement, slice("p-1", "p", others...))
+		s := newScene(t, ocmtest.Publishing("p", len(others)), ocmtest.Slice("p-1", "p", others...))
 		s.settles(true, time.Second)
 		s.settles(false, 0)
 		s.later(time.Second)
 		s.settles(true, 0)
 	})
 	t.Run("an absence is prolonged until the slices have been the same for as long", func(t *testing.T) {
-		p, churning := chooser("p", false, 1).placement, slice("p-1", "p", others...)
+		p, churning := ocmtest.Publishing("p", 1), ocmtest.Slice("p-1", "p", others...)
 		s := newScene(t, p, churning)
 		s.settles(true, time.Second)
 		s.later(600 * time.Millisecond)
@@ -283,7 +285,7 @@ func TestSettle(t *testing.T) {
 		s.settles(true, 0)
 	})
 	t.Run("a cluster that turns up after seconds of writing was never absent", func(t *testing.T) {
-		p, first, last := chooser("p", false, 2).placement, slice("p-1", "p", "a"), slice("p-2", "p", "b")
+		p, first, last := ocmtest.Publishing("p", 2), ocmtest.Slice("p-1", "p", "a"), ocmtest.Slice("p-2", "p", "b")
 		s := newScene(t, p, first, last)
 		s.settles(true, time.Second)
 		for i := range 10 {
@@ -291,17 +293,17 @@ func TestSettle(t *testing.T) {
 			first.Status.Decisions[0].ClusterName = fmt.Sprint("a", i)
 			s.update(first)
 			s.settles(true, time.Second)
-			if got, err := s.Selected(t.Context(), s.pair, true); err != nil || got.Answer != Unknown {
+			if got, err := s.Selected(t.Context(), s.pair, true); err != nil || got.Answer != rule.Unknown {
 				t.Errorf("selected: %+v, %v; want Unknown", got, err)
 			}
 		}
 		last.Status.Decisions[0].ClusterName = "c"
 		s.update(last)
-		s.settlesAs(Yes)
+		s.settlesAs(rule.Yes)
 	})
 	t.Run("slices that are written all the time keep nothing for longer than ten seconds", func(t *testing.T) {
-		churning := slice("p-1", "p", others...)
-		s := newScene(t, chooser("p", false, 1).placement, churning)
+		churning := ocmtest.Slice("p-1", "p", others...)
+		s := newScene(t, ocmtest.Publishing("p", 1), churning)
 		s.settles(true, time.Second)
 		for after := 500 * time.Millisecond; after < 10*time.Second; after += 500 * time.Millisecond {
 			s.later(500 * time.Millisecond)
@@ -312,33 +314,33 @@ func TestSettle(t *testing.T) {
 		s.later(500 * time.Millisecond)
 		churning.Status.Decisions[0].ClusterName = "another"
 		s.update(churning)
-		s.settlesAs(No)
+		s.settlesAs(rule.No)
 	})
 	t.Run("slices count as the cache holds them, though the routes lag behind", func(t *testing.T) {
-		p, left := chooser("p", true, 2).placement, slice("p-1", "p", "another", "c")
+		p, left := ocmtest.Publishing("p", 2), ocmtest.Slice("p-1", "p", "another", "c")
 		s := newScene(t, p, left)
-		s.settlesAs(Yes)
-		s.settlesAs(Yes) // with what is remembered
+		s.settlesAs(rule.Yes)
+		s.settlesAs(rule.Yes) // with what is remembered
 		left.Status.Decisions = left.Status.Decisions[:1]
 		s.update(left) // in the cache, which no route has told of
 		s.settles(true, time.Second)
 		s.later(time.Second)
-		if got, err := s.Selected(t.Context(), s.pair, true); err != nil || got.Answer != Unknown {
+		if got, err := s.Selected(t.Context(), s.pair, true); err != nil || got.Answer != rule.Unknown {
 			t.Errorf("selected: %+v, %v; want Unknown, since the slices do not add up", got, err)
 		}
-		s.settlesAs(Unknown)
+		s.settlesAs(rule.Unknown)
 		p.Status.NumberOfSelectedClusters = 1
 		s.update(p)
 		remembered := s.settling.tallies[client.ObjectKeyFromObject(p)]
 		s.settles(true, time.Second) // now it is absent
 		s.later(time.Second)
-		s.settlesAs(No)
-		if now := s.settling.tallies[client.ObjectKeyFromObject(p)]; now.layout == nil || now != remembered {
+		s.settlesAs(rule.No)
+		if now := s.settling.tallies[client.ObjectKeyFromObject(p)]; now == (rule.Tally{}) || now != remembered {
 			t.Error("slices that did not change were counted once more")
 		}
 	})
 	t.Run("who returns and leaves again is absent anew", func(t *testing.T) {
-		p, decision := chooser("p", false, 1).placement, slice("p-1", "p", others...)
+		p, decision := ocmtest.Publishing("p", 1), ocmtest.Slice("p-1", "p", others...)
 		s := newScene(t, p, decision)
 		s.settles(true, time.Second)
 		s.later(600 * time.Millisecond)
@@ -350,15 +352,15 @@ func TestSettle(t *testing.T) {
 		s.settles(true, time.Second)
 	})
 	t.Run("a return that only the routes saw ends an absence", func(t *testing.T) {
-		p := chooser("p", false, 1).placement
-		s := newScene(t, p, slice("p-1", "p", others...))
+		p := ocmtest.Publishing("p", 1)
+		s := newScene(t, p, ocmtest.Slice("p-1", "p", others...))
 		s.settles(true, time.Second)
 		s.later(600 * time.Millisecond)
-		s.Routes(memory{}).pairsForDecision(t.Context(), slice("p-1", "p", "c"))
+		s.Routes(nothing{}).PairsForDecision(t.Context(), ocmtest.Slice("p-1", "p", "c"))
 		s.settles(true, time.Second)
 	})
 	t.Run("the absence of a pair that is gone is forgotten", func(t *testing.T) {
-		s := newScene(t, chooser("p", false, 1).placement, slice("p-1", "p", others...))
+		s := newScene(t, ocmtest.Publishing("p", 1), ocmtest.Slice("p-1", "p", others...))
 		s.settles(true, time.Second)
 		if err := s.cache.Delete(t.Context(), ocmtest.Addon("c")); err != nil {
 			t.Fatal(err)
@@ -369,25 +371,25 @@ func TestSettle(t *testing.T) {
 		}
 	})
 	t.Run("an undecided Placement is waited for, then awaited", func(t *testing.T) {
-		p := chooser("p", false, 2).placement
-		s := newScene(t, p, slice("p-1", "p", others...))
-		routes := s.Routes(memory{})
+		p := ocmtest.Publishing("p", 2)
+		s := newScene(t, p, ocmtest.Slice("p-1", "p", others...))
+		routes := s.Routes(nothing{})
 		s.settles(false, time.Second)
-		if got := routes.pairsAwaiting(t.Context(), p); len(got) != 0 {
+		if got := routes.PairsAwaiting(t.Context(), p); len(got) != 0 {
 			t.Errorf("the Placement leads to %v though nobody awaits it", got)
 		}
 		s.later(time.Second)
 		s.settles(false, 0)
 		p.Status.NumberOfSelectedClusters = 1
 		s.update(p)
-		if diff := cmp.Diff([]string{"ns/c"}, found(routes.pairsAwaiting(t.Context(), p))); diff != "" {
+		if diff := cmp.Diff([]string{"ns/c"}, foundBy(routes.PairsAwaiting(t.Context(), p))); diff != "" {
 			t.Errorf("the Placement leads to (-want +got):\n%s", diff)
 		}
 		s.settles(true, time.Second)
 	})
 	t.Run("an event between the observation and await is not missed", func(t *testing.T) {
-		p := chooser("p", false, 2).placement
-		s := newScene(t, p, slice("p-1", "p", others...))
+		p := ocmtest.Publishing("p", 2)
+		s := newScene(t, p, ocmtest.Slice("p-1", "p", others...))
 		s.settles(false, time.Second)
 		s.later(time.Second)
 		o, result, err := s.Observe(t.Context(), s.pair)
@@ -405,7 +407,7 @@ func TestSettle(t *testing.T) {
 }
 
 // settlesAs compares the result on which a caller would act.
-func (s *scene) settlesAs(want Answer) {
+func (s *scene) settlesAs(want rule.Answer) {
 	s.t.Helper()
 	o, result, err := s.Observe(s.t.Context(), s.pair)
 	if err != nil {
@@ -432,11 +434,11 @@ func TestCRDIsReadBeforeItsObjectsCountAsMissing(t *testing.T) {
 		t.Run("a binding has vanished, its CRD is "+name, func(t *testing.T) {
 			s := newScene(t)
 			s.unbind()
-			s.settlesAs(No)
+			s.settlesAs(rule.No)
 			set(s, bindings)
-			s.settlesAs(Unknown)
+			s.settlesAs(rule.Unknown)
 			got, err := s.Selected(t.Context(), s.pair, true)
-			if err != nil || got.Answer != Unknown {
+			if err != nil || got.Answer != rule.Unknown {
 				t.Errorf("selected: %+v, %v; want Unknown", got, err)
 			}
 		})
@@ -445,39 +447,39 @@ func TestCRDIsReadBeforeItsObjectsCountAsMissing(t *testing.T) {
 		s := newScene(t)
 		s.unbind()
 		*s.live.anewCRD = placements
-		s.settlesAs(No)
+		s.settlesAs(rule.No)
 	})
 	t.Run("the last Placement has vanished", func(t *testing.T) {
-		p := chooser("p", true, 1).placement
-		s := newScene(t, p, slice("p-1", "p", "c"))
-		s.settlesAs(Yes)
+		p := ocmtest.Publishing("p", 1)
+		s := newScene(t, p, ocmtest.Slice("p-1", "p", "c"))
+		s.settlesAs(rule.Yes)
 		if err := s.cache.Delete(t.Context(), p); err != nil {
 			t.Fatal(err)
 		}
-		s.Routes(memory{}).pairsForPlacement(t.Context(), p)
+		s.Routes(nothing{}).PairsForPlacement(t.Context(), p)
 		*s.live.missingCRD = placements
-		s.settlesAs(Unknown)
+		s.settlesAs(rule.Unknown)
 		*s.live.missingCRD = ""
-		s.settlesAs(Unknown) // it may be about to be recreated
+		s.settlesAs(rule.Unknown) // it may be about to be recreated
 		s.later(10 * time.Second)
 		*s.live.missingCRD = placements
-		s.settlesAs(Unknown)
+		s.settlesAs(rule.Unknown)
 		*s.live.missingCRD = ""
-		s.settlesAs(Yes)
+		s.settlesAs(rule.Yes)
 		*s.live.missingCRD = placements
-		s.settlesAs(Yes) // it is known to have been deleted
+		s.settlesAs(rule.Yes) // it is known to have been deleted
 	})
 	t.Run("a minute after the caches have caught up, what is missing counts", func(t *testing.T) {
 		s := newScene(t)
 		s.unbind()
 		*s.live.anewCRD, *s.cache.anewCRD = bindings, bindings
-		s.settlesAs(Unknown)
+		s.settlesAs(rule.Unknown)
 		if _, changed, err := s.definitions.Refresh(t.Context(), s.cache, bindings); err != nil || !changed {
 			t.Errorf("refresh: changed is %t, %v", changed, err)
 		}
-		s.selected(Result{Why: whyDoubtful(bindings), Untrusted: true, Again: time.Minute})
+		s.selected(rule.Result{Why: whyDoubtful(bindings), Untrusted: true, Again: time.Minute})
 		s.later(time.Minute)
-		s.settlesAs(No)
+		s.settlesAs(rule.No)
 	})
 }
 
@@ -537,29 +539,29 @@ func TestPrepareWithoutProfiles(t *testing.T) {
 	if err := s.PrepareWithoutProfiles(t.Context()); err != nil || s.Ready() || told != 1 {
 		t.Fatalf("prepare = %v, ready is %t, told %d times", err, s.Ready(), told)
 	}
-	s.selected(Result{Why: "cannot be selected: the hub does not serve " + ProfileCRD, Untrusted: true})
+	s.selected(rule.Result{Why: "cannot be selected: the hub does not serve " + rule.ProfileCRD, Untrusted: true})
 	if _, err := s.Namespaces(t.Context(), "c"); !errors.Is(err, ErrProfilesUnserved) {
 		t.Errorf("namespaces: %v", err)
 	}
-	bound := aBinding("ns", "s")
-	if diff := cmp.Diff([]string{"ns/c"}, found(s.Routes(memory{}).pairsForBinding(t.Context(), bound))); diff != "" {
+	bound := ocmtest.Binding("ns", "s")
+	if diff := cmp.Diff([]string{"ns/c"}, foundBy(s.Routes(nothing{}).PairsForBinding(t.Context(), bound))); diff != "" {
 		t.Errorf("the binding leads to (-want +got):\n%s", diff)
 	}
 	s.unbind()
-	s.selected(Result{Answer: No, Why: unbound})
+	s.selected(rule.Result{Answer: rule.No, Why: unbound})
 
 	served = true
 	if err := s.Prepare(t.Context()); err != nil || !s.Ready() || told != 2 {
 		t.Fatalf("prepare = %v, ready is %t, told %d times", err, s.Ready(), told)
 	}
-	if err := s.cache.Create(t.Context(), aBinding("ns", "s")); err != nil {
+	if err := s.cache.Create(t.Context(), ocmtest.Binding("ns", "s")); err != nil {
 		t.Fatal(err)
 	}
-	s.selected(Result{Answer: Yes})
+	s.selected(rule.Result{Answer: rule.Yes})
 }
 
 func TestNamespaces(t *testing.T) {
-	s := newScene(t, aProfile("a", "c"), aProfile("b", "c"), aProfile("a", "d"))
+	s := newScene(t, ocmtest.ForeignProfile("a", "c"), ocmtest.ForeignProfile("b", "c"), ocmtest.ForeignProfile("a", "d"))
 	got, err := s.Namespaces(t.Context(), "c")
 	if err != nil {
 		t.Fatal(err)
@@ -596,7 +598,7 @@ func TestObserveRestored(t *testing.T) {
 			}
 			objs := []client.Object{profile}
 			if test.cluster != nil {
-				cluster := aCluster("c", nil)
+				cluster := ocmtest.ClusterWith("c", nil)
 				cluster.CreationTimestamp = *test.cluster
 				objs = append(objs, cluster)
 			}
@@ -609,36 +611,15 @@ func TestObserveRestored(t *testing.T) {
 	}
 }
 
-func TestInInventory(t *testing.T) {
-	now := metav1.Now()
-	for name, test := range map[string]struct {
-		o    Observation
-		want bool
-	}{
-		"a cluster with the addon": {o: situation(), want: true},
-		"whatever the namespace does": {o: situation(func(o *Observation) { o.Namespace, o.bindings = nil, nil }),
-			want: true},
-		"without the addon": {o: situation(func(o *Observation) { o.Addon = nil })},
-		"on its way out":    {o: situation(func(o *Observation) { o.Cluster.DeletionTimestamp = &now })},
-		"no cluster":        {o: situation(func(o *Observation) { o.Cluster = (*clusterv1.ManagedCluster)(nil) })},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if got := test.o.InInventory(); got != test.want {
-				t.Errorf("in the inventory is %t, want %t", got, test.want)
-			}
-		})
-	}
-}
-
 func TestRoutesTellEarlySubscribersOfEveryPair(t *testing.T) {
-	s := newScene(t, aProfile("ns", "c"))
+	s := newScene(t, ocmtest.ForeignProfile("ns", "c"))
 	var told []string
 	s.SubscribeEarly(func(pair types.NamespacedName) { told = append(told, pair.String()) })
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	defer queue.ShutDown()
-	routes := s.Routes(memory{})
-	unbound := event.DeleteEvent{Object: aBinding("ns", "s")}
-	routes.route(routes.pairsForBinding).Delete(t.Context(), unbound, queue)
+	routes := s.Routes(nothing{})
+	unbound := event.DeleteEvent{Object: ocmtest.Binding("ns", "s")}
+	routes.Route(routes.PairsForBinding).Delete(t.Context(), unbound, queue)
 	if diff := cmp.Diff([]string{"ns/c"}, told); diff != "" || queue.Len() != 1 {
 		t.Errorf("told of (-want +got):\n%s%d queued", diff, queue.Len())
 	}
@@ -647,11 +628,11 @@ func TestRoutesTellEarlySubscribersOfEveryPair(t *testing.T) {
 // A subscriber that asked while a Placement was undecided hears of its decision, also if it is
 // the same as the one before: nobody else may have seen the Placement undecided.
 func TestWhoReadAnUndecidedPlacementHearsOfTheDecision(t *testing.T) {
-	p := chooser("p", true, 1).placement
-	s := newScene(t, p, slice("p-1", "p", "c"))
+	p := ocmtest.Publishing("p", 1)
+	s := newScene(t, p, ocmtest.Slice("p-1", "p", "c"))
 	var told []types.NamespacedName
 	s.Subscribe(func(pair types.NamespacedName) { told = append(told, pair) })
-	routes := s.Routes(memory{})
+	routes := s.Routes(nothing{})
 	track := func() {
 		t.Helper()
 		o, result, err := s.Observe(t.Context(), s.pair)
@@ -662,14 +643,14 @@ func TestWhoReadAnUndecidedPlacementHearsOfTheDecision(t *testing.T) {
 	}
 	track()
 	told = nil
-	decision := slice("p-1", "p", "another")
+	decision := ocmtest.Slice("p-1", "p", "another")
 	s.update(decision) // OCM is writing: the Placement's status will follow
 	p.Status.NumberOfSelectedClusters = 2
 	s.update(p)
-	s.copies(Unknown)
+	s.copies(rule.Unknown)
 	decision.Status.Decisions = append(decision.Status.Decisions, clusterv1beta1.ClusterDecision{ClusterName: "c"})
 	s.update(decision)
-	if diff := cmp.Diff([]string{"ns/c"}, found(routes.pairsAwaiting(t.Context(), p))); diff != "" {
+	if diff := cmp.Diff([]string{"ns/c"}, foundBy(routes.PairsAwaiting(t.Context(), p))); diff != "" {
 		t.Errorf("the Placement leads to (-want +got):\n%s", diff)
 	}
 	track()
@@ -680,5 +661,21 @@ func TestWhoReadAnUndecidedPlacementHearsOfTheDecision(t *testing.T) {
 	track()
 	if len(told) > 0 {
 		t.Errorf("told again: %v", told)
+	}
+}
+
+func TestCRDs(t *testing.T) {
+	for name, want := range map[string]bool{
+		"clusterprofiles.multicluster.x-k8s.io":                 true,
+		"managedclusteraddons.addon.open-cluster-management.io": true,
+		"placementdecisions.cluster.open-cluster-management.io": true,
+		"placementdecisions.multicluster.x-k8s.io":              false,
+		"others.example.com":                                    false,
+	} {
+		crd := kube.Partial(kube.CRDKind)
+		crd.Name = name
+		if got := kube.Named(CRDs()...).Create(event.CreateEvent{Object: crd}); got != want {
+			t.Errorf("%s passes is %t, want %t", name, got, want)
+		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection/rule"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
@@ -28,21 +29,13 @@ const settleTime = time.Second
 // time must not keep unwanted clusters for ever.
 const longestAbsence = 10 * time.Second
 
-// longestMove is how long an absence from decisions is disregarded because the slices cannot
-// tell a cluster that moves from one that was removed. OCM repeats a failed write after ten
-// minutes at the latest, but a cluster that was removed on purpose must not stay that long.
-const longestMove = 2 * time.Minute
-
-// longestMoveOfCopies is the same for copies of tokens.
-const longestMoveOfCopies = kube.AbsenceCounts
-
 // maxNarrowed is for how many Placements of a namespace it is remembered by name that they
 // narrow what is published there. Any one that exists is added when a pair is next decided.
 const maxNarrowed = 1000
 
 // absenceKept is how long an absence is remembered after its last use: callers that fail to
 // take something away ask again sooner, and nobody waits longer at a time.
-const absenceKept = longestMove + time.Minute
+const absenceKept = rule.LongestMove + time.Minute
 
 // sweepEvery is how often what nobody uses any more is looked for.
 const sweepEvery = time.Minute
@@ -59,7 +52,7 @@ type settling struct {
 
 	// tallies holds, by Placement, the tally of its slices when they were last read. Otherwise
 	// every pair of the namespace would count the decisions for the whole fleet.
-	tallies map[types.NamespacedName]tally
+	tallies map[types.NamespacedName]rule.Tally
 
 	// narrowed holds, by namespace and name, the Placements that were seen publishing and not
 	// seen to cease, though they may have vanished, alone or with their CRD. At most
@@ -101,7 +94,7 @@ type sighting struct {
 // placementState distinguishes states of a Placement's decisions.
 type placementState struct {
 	uid       types.UID
-	tally     tally
+	tally     rule.Tally
 	selected  int32
 	undecided string
 }
@@ -109,30 +102,30 @@ type placementState struct {
 func newSettling() *settling {
 	return &settling{
 		seen:     map[types.NamespacedName]sighting{},
-		tallies:  map[types.NamespacedName]tally{},
+		tallies:  map[types.NamespacedName]rule.Tally{},
 		narrowed: map[string]map[string]narrowing{},
 		left:     map[types.NamespacedName]*kube.Debounce[string]{},
 	}
 }
 
-func stateOf(p observedPlacement) placementState {
+func stateOf(p rule.ObservedPlacement) placementState {
 	return placementState{
-		uid:       p.placement.UID,
-		tally:     p.tally.withoutLayout(),
-		selected:  p.placement.Status.NumberOfSelectedClusters,
-		undecided: undecidedReason(p),
+		uid:       p.Placement.UID,
+		tally:     p.Tally.WithoutLayout(),
+		selected:  p.Placement.Status.NumberOfSelectedClusters,
+		undecided: rule.UndecidedReason(p),
 	}
 }
 
 // tally returns the tally of a Placement's slices.
-func (s *settling) tally(placement types.NamespacedName, decisions []clusterv1beta1.PlacementDecision) tally {
+func (s *settling) tally(placement types.NamespacedName, decisions []clusterv1beta1.PlacementDecision) rule.Tally {
 	s.mu.Lock()
 	last := s.tallies[placement]
 	s.mu.Unlock()
-	if last.isOf(decisions) {
+	if last.IsOf(decisions) {
 		return last
 	}
-	last = tallyOf(decisions)
+	last = rule.TallyOf(decisions)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.tallies[placement] = last
@@ -141,12 +134,12 @@ func (s *settling) tally(placement types.NamespacedName, decisions []clusterv1be
 
 // see records the state of the Placements and returns the time until all of them have been
 // the same for settleTime; 0 if they have.
-func (s *settling) see(placements []observedPlacement, now time.Time) time.Duration {
+func (s *settling) see(placements []rule.ObservedPlacement, now time.Time) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var left time.Duration
 	for _, p := range placements {
-		key := client.ObjectKeyFromObject(p.placement)
+		key := client.ObjectKeyFromObject(p.Placement)
 		s.narrow(key, narrowing{})
 		last, ok := s.seen[key]
 		if state := stateOf(p); !ok || last.state != state {
@@ -177,13 +170,13 @@ func (s *settling) narrow(key types.NamespacedName, state narrowing) {
 
 // lost returns, sorted, the Placements of a namespace that were seen publishing, are not
 // among the present ones, which are sorted, and have not been missing for long enough to count as deleted.
-func (s *settling) lost(namespace string, present []observedPlacement) []string {
+func (s *settling) lost(namespace string, present []rule.ObservedPlacement) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var names []string
 	for name, state := range s.narrowed[namespace] {
-		_, exists := slices.BinarySearchFunc(present, name, func(p observedPlacement, name string) int {
-			return cmp.Compare(p.placement.Name, name)
+		_, exists := slices.BinarySearchFunc(present, name, func(p rule.ObservedPlacement, name string) int {
+			return cmp.Compare(p.Placement.Name, name)
 		})
 		if !state.counted && !exists {
 			names = append(names, name)
@@ -265,7 +258,7 @@ func (s *settling) deleted(namespace string, now time.Time) {
 // returns the time until that counts; 0 if it does. The absence must have lasted, and so
 // must the slices, but nobody waits for these longer than longestAbsence.
 func (s *settling) absence(
-	pair types.NamespacedName, placements []observedPlacement, now time.Time,
+	pair types.NamespacedName, placements []rule.ObservedPlacement, now time.Time,
 ) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -307,10 +300,10 @@ func (s *settling) leftSince(placement types.NamespacedName, cluster string) (si
 }
 
 // absenceLeft returns the time until an absence counts. It requires the lock.
-func (s *settling) absenceLeft(since time.Time, placements []observedPlacement, now time.Time) time.Duration {
+func (s *settling) absenceLeft(since time.Time, placements []rule.ObservedPlacement, now time.Time) time.Duration {
 	var writing time.Duration
 	for _, p := range placements {
-		written := s.seen[client.ObjectKeyFromObject(p.placement)].written
+		written := s.seen[client.ObjectKeyFromObject(p.Placement)].written
 		writing = max(writing, kube.TimeLeft(written, settleTime, now))
 	}
 	return max(kube.TimeLeft(since, settleTime, now), min(writing, kube.TimeLeft(since, longestAbsence, now)))
@@ -320,7 +313,7 @@ func (s *settling) absenceLeft(since time.Time, placements []observedPlacement, 
 // they are absent from the decisions of one Placement. The absence of undecided ones goes on,
 // if it has begun. Other clusters are no longer absent.
 func (s *settling) leaving(
-	placement types.NamespacedName, observed []observedPlacement, clusters, undecided []string, now time.Time,
+	placement types.NamespacedName, observed []rule.ObservedPlacement, clusters, undecided []string, now time.Time,
 ) map[string]time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -338,8 +331,8 @@ func (s *settling) leaving(
 	return waits
 }
 
-// chosen ends the absence of clusters from the decisions of one Placement.
-func (s *settling) chosen(placement types.NamespacedName, clusters []string) {
+// Chosen ends the absence of clusters from the decisions of one Placement.
+func (s *settling) Chosen(placement types.NamespacedName, clusters []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if left := s.left[placement]; left != nil {
@@ -369,8 +362,8 @@ func (s *settling) sweep(now time.Time) {
 	}
 }
 
-// present ends the absence of a pair.
-func (s *settling) present(pair types.NamespacedName) { s.absent.Over(pair) }
+// Present ends the absence of a pair.
+func (s *settling) Present(pair types.NamespacedName) { s.absent.Over(pair) }
 
 // await records that pairs of the namespace wait for a Placement's decisions.
 func (s *settling) await(placement types.NamespacedName) {
@@ -381,8 +374,8 @@ func (s *settling) await(placement types.NamespacedName) {
 	s.seen[placement] = seen
 }
 
-// takeAwaited reports whether pairs wait for a Placement, and forgets that they do.
-func (s *settling) takeAwaited(placement types.NamespacedName) bool {
+// TakeAwaited reports whether pairs wait for a Placement, and forgets that they do.
+func (s *settling) TakeAwaited(placement types.NamespacedName) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	seen, ok := s.seen[placement]
@@ -394,8 +387,8 @@ func (s *settling) takeAwaited(placement types.NamespacedName) bool {
 	return true
 }
 
-// vanished drops a Placement that does not exist, for whatever reason.
-func (s *settling) vanished(placement types.NamespacedName) {
+// Vanished drops a Placement that does not exist, for whatever reason.
+func (s *settling) Vanished(placement types.NamespacedName) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.seen, placement)
@@ -403,8 +396,8 @@ func (s *settling) vanished(placement types.NamespacedName) {
 	delete(s.left, placement)
 }
 
-// unpublished drops a Placement that no longer publishes.
-func (s *settling) unpublished(placement types.NamespacedName) {
+// Unpublished drops a Placement that no longer publishes.
+func (s *settling) Unpublished(placement types.NamespacedName) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.seen, placement)
@@ -413,8 +406,8 @@ func (s *settling) unpublished(placement types.NamespacedName) {
 	delete(s.narrowed[placement.Namespace], placement.Name)
 }
 
-// widen forgets the Placements of a namespace that is gone.
-func (s *settling) widen(namespace string) {
+// Widen forgets the Placements of a namespace that is gone.
+func (s *settling) Widen(namespace string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.narrowed, namespace)

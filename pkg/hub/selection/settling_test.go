@@ -7,16 +7,33 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection/rule"
 )
+
+// written is a slice of the Placement p at a version.
+func written(version string, clusters ...string) *clusterv1beta1.PlacementDecision {
+	slice := ocmtest.Slice("p-1", "p", clusters...)
+	slice.ResourceVersion = version
+	return slice
+}
+
+// chosenBy is a publishing Placement with its decisions, which name so many clusters.
+func chosenBy(name string, clusters int) rule.ObservedPlacement {
+	decisions := ocmtest.Slices(name, ocmtest.Numbered(1, clusters)...)
+	return rule.ObservedPlacement{Placement: ocmtest.Publishing(name, clusters), Tally: rule.TallyOf(decisions)}
+}
 
 func TestSettling(t *testing.T) {
 	start := time.Unix(100, 0)
 	key := types.NamespacedName{Namespace: "ns", Name: "p"}
 	s := newSettling()
-	see := func(after time.Duration, placements ...observedPlacement) time.Duration {
+	see := func(after time.Duration, placements ...rule.ObservedPlacement) time.Duration {
 		return s.see(placements, start.Add(after))
 	}
-	p := chooser("p", false, 3)
+	p := chosenBy("p", 3)
 	check := func(what string, got, want time.Duration) {
 		t.Helper()
 		if got != want {
@@ -25,30 +42,30 @@ func TestSettling(t *testing.T) {
 	}
 	check("first seen", see(0, p), time.Second)
 	check("the same, soon after", see(400*time.Millisecond, p), 600*time.Millisecond)
-	p.tally.versions = 6
+	p.Tally = rule.TallyOf([]clusterv1beta1.PlacementDecision{*written("6", "c1", "c2", "c3")})
 	check("a slice was written", see(900*time.Millisecond, p), time.Second)
 	check("the same, a second after", see(1900*time.Millisecond, p), 0)
-	q := chooser("q", false, 1)
+	q := chosenBy("q", 1)
 	check("with another that is new", see(2*time.Second, p, q), time.Second)
-	p.placement.Status.NumberOfSelectedClusters++
+	p.Placement.Status.NumberOfSelectedClusters++
 	check("the status was written", see(4*time.Second, p), time.Second)
 	check("no Placements", see(4*time.Second), 0)
 
-	if s.takeAwaited(key) {
+	if s.TakeAwaited(key) {
 		t.Error("nobody waits yet")
 	}
 	s.await(key)
-	p.tally.slices++
+	p.Tally = rule.TallyOf([]clusterv1beta1.PlacementDecision{*written("7", "c1", "c2", "c3")})
 	see(5*time.Second, p)
-	if !s.takeAwaited(key) {
+	if !s.TakeAwaited(key) {
 		t.Error("who waits is remembered when the Placement changes")
 	}
-	if s.takeAwaited(key) {
+	if s.TakeAwaited(key) {
 		t.Error("who waited was told")
 	}
 	s.await(key)
-	s.vanished(key)
-	if s.takeAwaited(key) {
+	s.Vanished(key)
+	if s.TakeAwaited(key) {
 		t.Error("nobody waits for a Placement that is gone")
 	}
 }
@@ -60,20 +77,20 @@ func TestNarrowingPlacementsAreBounded(t *testing.T) {
 		return types.NamespacedName{Namespace: "ns", Name: fmt.Sprintf("p%d", n)}
 	}
 	for n := range 3 * maxNarrowed {
-		s.see([]observedPlacement{chooser(at(n).Name, false, 1)}, time.Unix(100, 0))
-		s.vanished(at(n))
+		s.see([]rule.ObservedPlacement{chosenBy(at(n).Name, 1)}, time.Unix(100, 0))
+		s.Vanished(at(n))
 	}
 	if got := len(s.narrowed["ns"]); got != maxNarrowed || len(s.seen) > 0 {
 		t.Errorf("%d names and %d sightings are kept", got, len(s.seen))
 	}
 	for n := range maxNarrowed {
-		s.unpublished(at(n))
+		s.Unpublished(at(n))
 	}
 	if s.lost("ns", nil) != nil {
 		t.Error("Placements that ceased to publish count")
 	}
-	s.see([]observedPlacement{chooser("last", false, 1)}, time.Unix(200, 0))
-	s.vanished(types.NamespacedName{Namespace: "ns", Name: "last"})
+	s.see([]rule.ObservedPlacement{chosenBy("last", 1)}, time.Unix(200, 0))
+	s.Vanished(types.NamespacedName{Namespace: "ns", Name: "last"})
 	if !slices.Equal(s.lost("ns", nil), []string{"last"}) {
 		t.Error("a Placement that vanished does not count")
 	}
@@ -94,12 +111,12 @@ func TestAbsence(t *testing.T) {
 	check("each pair for itself", other, 900*time.Millisecond, time.Second)
 	check("it has lasted", pair, time.Second, 0)
 	check("and goes on", pair, time.Hour, 0)
-	s.present(pair)
+	s.Present(pair)
 	check("back for a moment", pair, time.Hour, time.Second)
 	check("the clock was set back", pair, 0, time.Second)
 	check("it has lasted by the new clock", pair, time.Second, 0)
-	s.present(pair)
-	s.present(other)
+	s.Present(pair)
+	s.Present(other)
 	if s.absent.Len() != 0 {
 		t.Errorf("remembered though nobody is absent: %v", s.absent.Keys())
 	}
@@ -108,14 +125,14 @@ func TestAbsence(t *testing.T) {
 func TestAbsenceWhileSlicesAreWritten(t *testing.T) {
 	start := time.Unix(100, 0)
 	pair := types.NamespacedName{Namespace: "ns", Name: "c"}
-	p, q := chooser("p", false, 3), chooser("q", false, 3)
+	p, q := chosenBy("p", 3), chosenBy("q", 3)
 	s := newSettling()
 	// left is how long to wait, when the slices of q have just been written or have not.
-	left := func(after time.Duration, written bool) time.Duration {
-		if written {
-			q.tally.versions++
+	left := func(after time.Duration, isWritten bool) time.Duration {
+		if isWritten {
+			q.Tally = rule.TallyOf([]clusterv1beta1.PlacementDecision{*written(after.String(), "c1", "c2", "c3")})
 		}
-		now, both := start.Add(after), []observedPlacement{p, q}
+		now, both := start.Add(after), []rule.ObservedPlacement{p, q}
 		s.see(both, now)
 		return s.absence(pair, both, now)
 	}
@@ -126,7 +143,7 @@ func TestAbsenceWhileSlicesAreWritten(t *testing.T) {
 		}
 	}
 	check("first seen", left(0, false), time.Second)
-	q.placement.Status.NumberOfSelectedClusters++
+	q.Placement.Status.NumberOfSelectedClusters++
 	check("a status is no slice", left(500*time.Millisecond, false), 500*time.Millisecond)
 	check("a slice was written", left(900*time.Millisecond, true), time.Second)
 	check("and then none", left(1500*time.Millisecond, false), 400*time.Millisecond)
@@ -164,4 +181,23 @@ func TestAbsencesAreForgotten(t *testing.T) {
 		t.Errorf("left = %s after four minutes", left)
 	}
 	check(8*time.Minute, 0)
+}
+
+func TestSlicesAreCountedOnceUntilTheyChange(t *testing.T) {
+	key := types.NamespacedName{Namespace: "ns", Name: "p"}
+	s := newSettling()
+	one := []clusterv1beta1.PlacementDecision{*ocmtest.Slice("p-1", "p", "a")}
+	first := s.tally(key, one)
+	if again := s.tally(key, one); again != first {
+		t.Error("slices that did not change were counted once more")
+	}
+	one[0].Status.Decisions = nil
+	one[0].ResourceVersion = "another"
+	if changed := s.tally(key, one); !changed.IsOf(one) {
+		t.Errorf("after a change: %+v", changed)
+	}
+	s.Vanished(key)
+	if len(s.tallies) > 0 {
+		t.Errorf("remembered: %v", s.tallies)
+	}
 }

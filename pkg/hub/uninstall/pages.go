@@ -1,9 +1,10 @@
 package uninstall
 
 import (
+	"cmp"
 	"context"
-	"sync"
 
+	"golang.org/x/sync/errgroup"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -66,32 +67,22 @@ func (u *uninstaller) eachMetadata(
 
 // forEach calls do for every object, several at a time, and returns the first error. An
 // error does not keep the others from their turn, unless trying them is pointless.
-func forEach(objects []metav1.PartialObjectMetadata, do func(*metav1.PartialObjectMetadata) error) error {
-	var group sync.WaitGroup
-	var mu sync.Mutex
-	var first error
-	failure := func() error {
-		mu.Lock()
-		defer mu.Unlock()
-		return first
-	}
-	slots := make(chan struct{}, workers)
+func forEach(
+	ctx context.Context, objects []metav1.PartialObjectMetadata, do func(*metav1.PartialObjectMetadata) error,
+) error {
+	group, final := errgroup.WithContext(ctx)
+	group.SetLimit(workers)
+	errs := make([]error, len(objects))
 	for i := range objects {
-		if isFinal(failure()) {
+		if errs[i] = final.Err(); errs[i] != nil {
 			break
 		}
-		slots <- struct{}{}
-		group.Go(func() {
-			defer func() { <-slots }()
-			if err := do(&objects[i]); err != nil {
-				mu.Lock()
-				defer mu.Unlock()
-				if first == nil || isFinal(err) {
-					first = err
-				}
+		group.Go(func() error {
+			if errs[i] = do(&objects[i]); isFinal(errs[i]) {
+				return errs[i]
 			}
+			return nil
 		})
 	}
-	group.Wait()
-	return first
+	return cmp.Or(group.Wait(), cmp.Or(errs...))
 }

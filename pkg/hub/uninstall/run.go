@@ -416,7 +416,7 @@ func (u *uninstaller) act(
 ) error {
 	var first error
 	err := u.eachMetadata(ctx, kind, selected, func(page []metav1.PartialObjectMetadata) error {
-		err := forEach(standing(page), do)
+		err := forEach(ctx, standing(page), do)
 		if isFinal(err) || ctx.Err() != nil {
 			return err
 		}

@@ -10,7 +10,7 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory"
-	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection/rule"
 )
 
 // Change is what the manager would do with one pair.
@@ -50,8 +50,8 @@ func (d *Differ) TrimCluster(cluster *clusterv1.ManagedCluster) *clusterv1.Manag
 }
 
 // Add decides about one pair.
-func (d *Differ) Add(pair types.NamespacedName, f selection.Facts) {
-	observation, result := selection.Decide(pair.Name, f)
+func (d *Differ) Add(pair types.NamespacedName, f rule.Facts) {
+	observation, result := rule.Decide(pair.Name, f)
 	preview := inventory.PreviewOf(pair, observation, result, d.LabelAllow, d.Now)
 	if preview.Action == "" {
 		return

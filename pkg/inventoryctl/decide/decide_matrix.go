@@ -11,7 +11,7 @@ import (
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
-	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection/rule"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
@@ -74,7 +74,7 @@ type Matrix struct {
 
 // Source provides the facts for decisions about pairs (gather.Snapshot).
 type Source interface {
-	Facts(pair types.NamespacedName) selection.Facts
+	Facts(pair types.NamespacedName) rule.Facts
 }
 
 // MatrixOf decides about every pair of namespaces and clusters. hiddenProfiles is true if
@@ -126,12 +126,12 @@ func most(reasons map[string]int) (reason string, count int) {
 	return reason, count
 }
 
-func cellOf(pair types.NamespacedName, f selection.Facts, hiddenProfiles bool) Cell {
+func cellOf(pair types.NamespacedName, f rule.Facts, hiddenProfiles bool) Cell {
 	cell := Cell{Namespace: pair.Namespace, Cluster: pair.Name}
 	switch {
 	case hiddenProfiles:
-		cell.State, cell.Why = Unknown, selection.NotVisible+"ClusterProfiles"
-	case f.Profile != nil && selection.IsOurs(f.Profile):
+		cell.State, cell.Why = Unknown, rule.NotVisible+"ClusterProfiles"
+	case f.Profile != nil && rule.IsOurs(f.Profile):
 		cell.State = Published
 	case f.Profile != nil:
 		cell.State, cell.Why = Failed, foreignProfile(f)
@@ -141,43 +141,44 @@ func cellOf(pair types.NamespacedName, f selection.Facts, hiddenProfiles bool) C
 	return cell
 }
 
-func foreignProfile(f selection.Facts) string {
+func foreignProfile(f rule.Facts) string {
 	return fmt.Sprintf("has a ClusterProfile of cluster manager %s in its place",
 		kube.Quote(f.Profile.Spec.ClusterManager.Name))
 }
 
 // absent returns why there is no profile.
-func absent(pair types.NamespacedName, f selection.Facts) (CellState, string) {
-	_, result := selection.Decide(pair.Name, f)
+func absent(pair types.NamespacedName, f rule.Facts) (CellState, string) {
+	_, result := rule.Decide(pair.Name, f)
 	switch {
-	case result.Answer == selection.No && len(result.Bindings) == 0:
+	case result.Answer == rule.No && len(result.Bindings) == 0:
 		return NotSelected, result.Why
-	case result.Answer == selection.No:
+	case result.Answer == rule.No:
 		return Withheld, result.Why
-	case result.Answer == selection.Unknown:
+	case result.Answer == rule.Unknown:
 		return Unknown, result.Why
 	default:
 		return notWritten(f.Addon, pair.Namespace)
 	}
 }
 
-// maxMessageBytes is how much of a condition's message is shown.
-const maxMessageBytes = 300
+// MaxMessageBytes is how much of a condition's message is shown.
+const MaxMessageBytes = 300
 
 // notWritten returns why a profile that must exist in a namespace does not, as far as the
 // cluster's addon shows.
 func notWritten(addon *addonv1beta1.ManagedClusterAddOn, namespace string) (CellState, string) {
-	if condition := conditionOf(addon, contract.ConditionProfilesSynced); condition != nil &&
+	if condition := ConditionOf(addon, contract.ConditionProfilesSynced); condition != nil &&
 		condition.Status != metav1.ConditionTrue {
 		if why := concerning(condition.Message, namespace); why != "" {
 			return Failed, fmt.Sprintf("is selected, but has no ClusterProfile: %s (%s)",
-				kube.Shorten(why, maxMessageBytes), kube.Shorten(condition.Reason, maxMessageBytes))
+				kube.Shorten(why, MaxMessageBytes), kube.Shorten(condition.Reason, MaxMessageBytes))
 		}
 	}
 	return Unknown, "is selected, but its ClusterProfile does not exist yet"
 }
 
-func conditionOf(addon *addonv1beta1.ManagedClusterAddOn, conditionType string) *metav1.Condition {
+// ConditionOf returns a condition of an addon, nil if there is no addon or no such condition.
+func ConditionOf(addon *addonv1beta1.ManagedClusterAddOn, conditionType string) *metav1.Condition {
 	if addon == nil {
 		return nil
 	}
@@ -185,7 +186,7 @@ func conditionOf(addon *addonv1beta1.ManagedClusterAddOn, conditionType string) 
 }
 
 // HiddenKinds names the kinds that are hidden, in a fixed order.
-func HiddenKinds(hidden selection.Hidden, profiles bool) []string {
+func HiddenKinds(hidden rule.Hidden, profiles bool) []string {
 	var names []string
 	for _, kind := range []struct {
 		hidden bool

@@ -11,13 +11,13 @@ import (
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
-	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection/rule"
 )
 
 // pairs are facts by namespace and cluster.
-type pairs map[types.NamespacedName]selection.Facts
+type pairs map[types.NamespacedName]rule.Facts
 
-func (p pairs) Facts(pair types.NamespacedName) selection.Facts { return p[pair] }
+func (p pairs) Facts(pair types.NamespacedName) rule.Facts { return p[pair] }
 
 func TestMatrix(t *testing.T) {
 	at := func(namespace, cluster string) types.NamespacedName {
@@ -139,9 +139,9 @@ func TestNotSelectedIsNotWithheld(t *testing.T) {
 }
 
 // same has the same facts for all pairs.
-type same selection.Facts
+type same rule.Facts
 
-func (s same) Facts(types.NamespacedName) selection.Facts { return selection.Facts(s) }
+func (s same) Facts(types.NamespacedName) rule.Facts { return rule.Facts(s) }
 
 // BenchmarkMatrix decides about 10,000 clusters in 20 namespaces, none of them published.
 func BenchmarkMatrix(b *testing.B) {

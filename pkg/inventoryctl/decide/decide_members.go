@@ -13,7 +13,7 @@ import (
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory"
-	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection/rule"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/docs"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
@@ -48,7 +48,7 @@ func (m *MemberFacts) Add(profile *inventoryv1alpha1.ClusterProfile) {
 	}
 	key := member{profile.Namespace, id}
 	m.profiles[key] = append(m.profiles[key],
-		memberProfile{profile.Name, profile.CreationTimestamp.Time, selection.IsMarked(profile)})
+		memberProfile{profile.Name, profile.CreationTimestamp.Time, rule.IsMarked(profile)})
 }
 
 // AddCluster adds one cluster.
@@ -72,7 +72,8 @@ const (
 	stepMember   = "member id"
 )
 
-func (m MemberFacts) check() Finding {
+// Check says whether consumers act on every profile.
+func (m MemberFacts) Check() Finding {
 	if m.Hidden {
 		return notVisible(checkMembers, "ClusterProfiles")
 	}
@@ -89,8 +90,8 @@ func (m MemberFacts) check() Finding {
 	}
 	switch {
 	case len(wrong) > 0:
-		text := strings.Join(wrong[:min(len(wrong), maxClusters)], "; ")
-		if more := len(wrong) - maxClusters; more > 0 {
+		text := strings.Join(wrong[:min(len(wrong), MaxClusters)], "; ")
+		if more := len(wrong) - MaxClusters; more > 0 {
 			text += fmt.Sprintf("; and %d more", more)
 		}
 		return problem(checkMembers, text, ownIDs())
@@ -123,7 +124,7 @@ func sharedBy(profiles []memberProfile) string {
 	if profiles[0].created.Equal(profiles[1].created) {
 		which = "consumers use none, because the oldest were created in the same second"
 	}
-	return kube.ListNames(names, maxClusters) + ": " + which
+	return kube.ListNames(names, MaxClusters) + ": " + which
 }
 
 // tie is a member id that several clusters may have.
@@ -142,7 +143,7 @@ func (t tie) String() string {
 		case 1:
 			others = append(others, names[0]+" "+one)
 		default:
-			others = append(others, kube.ListNames(names, maxClusters)+" "+many)
+			others = append(others, kube.ListNames(names, MaxClusters)+" "+many)
 		}
 	}
 	add(t.named, "asks for it and has its name instead", "ask for it and have their names instead")
@@ -192,7 +193,7 @@ func (m MemberFacts) ties() []tie {
 	return ties
 }
 
-func whyHolds(id string, holder selection.MemberIDClaimant) string {
+func whyHolds(id string, holder rule.MemberIDClaimant) string {
 	switch {
 	case holder.Name == id:
 		return "it is its name"
@@ -204,13 +205,13 @@ func whyHolds(id string, holder selection.MemberIDClaimant) string {
 }
 
 // claimants returns the clusters that may have an id, by id and name.
-func (m MemberFacts) claimants() map[string]map[string]selection.MemberIDClaimant {
-	found := map[string]map[string]selection.MemberIDClaimant{}
+func (m MemberFacts) claimants() map[string]map[string]rule.MemberIDClaimant {
+	found := map[string]map[string]rule.MemberIDClaimant{}
 	add := func(id, name string, holds bool) {
 		if found[id] == nil {
-			found[id] = map[string]selection.MemberIDClaimant{}
+			found[id] = map[string]rule.MemberIDClaimant{}
 		}
-		claimant := selection.MemberIDClaimant{Name: name, Holds: holds || found[id][name].Holds}
+		claimant := rule.MemberIDClaimant{Name: name, Holds: holds || found[id][name].Holds}
 		if cluster := m.clusters[name]; cluster != nil {
 			claimant.Created = cluster.CreationTimestamp.Time
 		}
@@ -218,7 +219,7 @@ func (m MemberFacts) claimants() map[string]map[string]selection.MemberIDClaiman
 	}
 	for name, cluster := range m.clusters {
 		for _, id := range inventory.MemberIDsOf(cluster) {
-			if selection.ClaimsMemberID(cluster, id, "") {
+			if rule.ClaimsMemberID(cluster, id, "") {
 				add(id, name, false)
 			}
 		}

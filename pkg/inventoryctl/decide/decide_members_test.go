@@ -102,7 +102,7 @@ func TestMemberIDs(t *testing.T) {
 				profile.CreationTimestamp = metav1.NewTime(now.Add(-p.age))
 				facts.Add(profile)
 			}
-			got := facts.check()
+			got := facts.Check()
 			want := Finding{Name: "member ids", State: test.state, Text: test.text, Fix: got.Fix}
 			if diff := cmp.Diff(want, got); diff != "" || (got.Fix == "") == (test.state == Problem) {
 				t.Errorf("check, with fix %q (-want +got):\n%s", got.Fix, diff)
@@ -134,7 +134,7 @@ func TestMemberIDsThatThousandsAskFor(t *testing.T) {
 	began := time.Now()
 	want := `"x" is that of cluster c-00000, because it is the oldest that asks for it: ` +
 		"c-00001, c-00002, c-00003, c-00004, c-00005 and 9994 more ask for it and have their names instead"
-	if got := facts.check(); got.Text != want {
+	if got := facts.Check(); got.Text != want {
 		t.Errorf("the check says %q, want %q", got.Text, want)
 	}
 	if took := time.Since(began); took > 10*time.Second { // 10^8 comparisons take longer

@@ -23,5 +23,5 @@ func ignoredNamespace(addon *addonv1beta1.ManagedClusterAddOn) string {
 		return ""
 	}
 	return fmt.Sprintf("; its spec.installNamespace %s is ignored: the agent is in namespace %s (agent.installNamespace)",
-		kube.Shorten(wanted, maxMessageBytes), kube.Shorten(used, maxMessageBytes))
+		kube.Shorten(wanted, MaxMessageBytes), kube.Shorten(used, MaxMessageBytes))
 }

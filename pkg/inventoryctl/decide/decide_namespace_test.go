@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
-	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection/rule"
 )
 
 func TestExplainNamesAnInstallNamespaceThatIsIgnored(t *testing.T) {
@@ -27,7 +27,7 @@ func TestExplainNamesAnInstallNamespaceThatIsIgnored(t *testing.T) {
 			addon.Status.Namespace = test.used
 			said := ""
 			explained := ExplainPair(PairFacts{
-				Namespace: "team", Cluster: "cluster1", Facts: selection.Facts{Addon: addon},
+				Namespace: "team", Cluster: "cluster1", Facts: rule.Facts{Addon: addon},
 			}, time.Now())
 			for _, step := range explained.Steps {
 				if step.Name == "addon" {

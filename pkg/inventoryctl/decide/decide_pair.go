@@ -17,7 +17,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory"
-	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection/rule"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/settings"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
@@ -32,7 +32,7 @@ type PairFacts struct {
 	// Settings are those of the manager.
 	Settings settings.Settings
 
-	Facts         selection.Facts
+	Facts         rule.Facts
 	HiddenProfile bool
 	NoProfileAPI  bool // the hub serves no ClusterProfiles
 
@@ -67,7 +67,7 @@ const (
 
 // ExplainPair explains, step by step, why a cluster is published in a namespace or not.
 func ExplainPair(p PairFacts, now time.Time) Explanation {
-	result, steps := selection.Judge(p.Cluster, p.Facts)
+	result, steps := rule.Judge(p.Cluster, p.Facts)
 	e := Explanation{Cluster: p.Cluster, Namespace: p.Namespace}
 	for _, step := range steps {
 		e.Steps = append(e.Steps, p.ruleStep(step))
@@ -83,37 +83,37 @@ func ExplainPair(p PairFacts, now time.Time) Explanation {
 }
 
 // ruleStep puts one condition of the rule into words.
-func (p PairFacts) ruleStep(step selection.Step) Finding {
+func (p PairFacts) ruleStep(step rule.Step) Finding {
 	name := string(step.Name)
 	switch {
 	case step.Hidden:
-		return notVisible(name, strings.TrimPrefix(step.Why, selection.NotVisible))
-	case step.Answer == selection.Yes:
+		return notVisible(name, strings.TrimPrefix(step.Why, rule.NotVisible))
+	case step.Answer == rule.Yes:
 		return p.doneStep(step)
-	case step.Binding == nil && step.Name == selection.StepSet:
+	case step.Binding == nil && step.Name == rule.StepSet:
 		return missing(name, "no ManagedClusterSet is bound here", "")
-	case step.Name == selection.StepBinding:
+	case step.Name == rule.StepBinding:
 		return p.bindingStep(step)
 	default:
 		return missing(name, "the cluster "+step.Why, p.fix(step))
 	}
 }
 
-func (p PairFacts) doneStep(step selection.Step) Finding {
+func (p PairFacts) doneStep(step rule.Step) Finding {
 	name := string(step.Name)
 	switch step.Name {
-	case selection.StepAddon:
+	case rule.StepAddon:
 		text := "the cluster has the addon " + contract.AddonName + ignoredNamespace(p.Facts.Addon)
-		available := conditionOf(p.Facts.Addon, "Available")
+		available := ConditionOf(p.Facts.Addon, "Available")
 		if available != nil && available.Status != metav1.ConditionTrue {
-			text += "; its agent is not available: " + kube.Shorten(available.Message, maxMessageBytes)
+			text += "; its agent is not available: " + kube.Shorten(available.Message, MaxMessageBytes)
 		}
 		return done(name, text)
-	case selection.StepAccepted:
+	case rule.StepAccepted:
 		return done(name, "the hub accepts the cluster")
-	case selection.StepBinding:
+	case rule.StepBinding:
 		return done(name, fmt.Sprintf("ManagedClusterSetBinding %s is bound", step.Binding.Binding.Name))
-	case selection.StepSet:
+	case rule.StepSet:
 		return done(name, fmt.Sprintf("ManagedClusterSet %s selects the cluster", step.Binding.Binding.Spec.ClusterSet))
 	default:
 		if step.Unused {
@@ -123,7 +123,7 @@ func (p PairFacts) doneStep(step selection.Step) Finding {
 	}
 }
 
-func (p PairFacts) bindingStep(step selection.Step) Finding {
+func (p PairFacts) bindingStep(step rule.Step) Finding {
 	name := string(step.Name)
 	if step.Binding == nil {
 		return missing(name, "no ManagedClusterSet is bound to the namespace",
@@ -131,12 +131,12 @@ func (p PairFacts) bindingStep(step selection.Step) Finding {
 	}
 	binding := step.Binding.Binding
 	text := step.Why
-	if step.Answer == selection.Unknown {
+	if step.Answer == rule.Unknown {
 		text = "the cluster " + step.Why
 	}
 	if bound := apimeta.FindStatusCondition(
 		binding.Status.Conditions, clusterv1beta2.ClusterSetBindingBoundType); bound != nil && bound.Message != "" {
-		text += ": " + kube.Shorten(bound.Message, maxMessageBytes)
+		text += ": " + kube.Shorten(bound.Message, MaxMessageBytes)
 	}
 	if binding.Labels[contract.LabelPublish] == "false" {
 		return missing(name, step.Why, fmt.Sprintf("kubectl label managedclustersetbinding %s -n %s %s-",
@@ -157,17 +157,17 @@ func (p PairFacts) exclusiveSet() string {
 }
 
 // fix returns the command that makes a condition of the rule true, or shows what to change.
-func (p PairFacts) fix(step selection.Step) string {
+func (p PairFacts) fix(step rule.Step) string {
 	switch step.Name {
-	case selection.StepAddon:
+	case rule.StepAddon:
 		switch {
 		case p.Facts.Addon != nil:
 			return fmt.Sprintf("kubectl describe managedclusteraddon %s -n %s", contract.AddonName, p.Cluster)
 		case !p.Installation.Found && !p.Installation.Hidden:
-			return installChart()
+			return InstallChart()
 		}
 		return fmt.Sprintf("clusteradm addon enable --names %s --clusters %s", contract.AddonName, p.Cluster)
-	case selection.StepAccepted:
+	case rule.StepAccepted:
 		switch {
 		case p.Facts.Cluster == nil:
 			return "clusteradm get token # prints how to join a cluster"
@@ -175,7 +175,7 @@ func (p PairFacts) fix(step selection.Step) string {
 			return "kubectl get managedcluster " + p.Cluster + " -o yaml"
 		}
 		return "clusteradm accept --clusters " + p.Cluster
-	case selection.StepSet:
+	case rule.StepSet:
 		return p.fixSet(step)
 	default:
 		if len(p.Facts.Placements) == 0 {
@@ -185,9 +185,9 @@ func (p PairFacts) fix(step selection.Step) string {
 	}
 }
 
-func (p PairFacts) fixSet(step selection.Step) string {
+func (p PairFacts) fixSet(step rule.Step) string {
 	set := step.Binding.Set
-	if set != nil && step.Answer == selection.No {
+	if set != nil && step.Answer == rule.No {
 		switch set.Spec.ClusterSelector.SelectorType {
 		case "", clusterv1beta2.ExclusiveClusterSetLabel:
 			return fmt.Sprintf("clusteradm clusterset set %s --clusters %s", argument(set.Name), p.Cluster)
@@ -211,15 +211,15 @@ func (p PairFacts) describeAddon() string {
 
 // profileStep reports whether there is a profile and, if not, why, although the rule may
 // want one.
-func (p PairFacts) profileStep(result selection.Result) Finding {
+func (p PairFacts) profileStep(result rule.Result) Finding {
 	profile := p.Facts.Profile
 	show := fmt.Sprintf("kubectl get clusterprofile %s -n %s -o yaml", p.Cluster, p.Namespace)
 	switch {
 	case p.NoProfileAPI:
-		return missing(stepProfile, "the hub serves no ClusterProfiles: the chart installs the API", installChart())
+		return missing(stepProfile, "the hub serves no ClusterProfiles: the chart installs the API", InstallChart())
 	case p.HiddenProfile:
 		return notVisible(stepProfile, "ClusterProfiles")
-	case profile == nil && result.Answer == selection.Yes:
+	case profile == nil && result.Answer == rule.Yes:
 		_, why := notWritten(p.Facts.Addon, p.Namespace)
 		return missing(stepProfile, "the cluster "+why, p.describeAddon())
 	case profile == nil && !p.Facts.Hidden.Any():
@@ -228,14 +228,14 @@ func (p PairFacts) profileStep(result selection.Result) Finding {
 		return missing(stepProfile, "there is no ClusterProfile",
 			fmt.Sprintf("kubectl inventory explain %s -n %s # as the hub's administrator, who sees more",
 				p.Cluster, p.Namespace))
-	case !selection.IsOurs(profile):
+	case !rule.IsOurs(profile):
 		return missing(stepProfile, "the cluster "+foreignProfile(p.Facts), show)
 	case profile.DeletionTimestamp != nil:
 		return missing(stepProfile, "the ClusterProfile is being deleted and held by finalizers "+
-			kube.Shorten(strings.Join(profile.Finalizers, ", "), maxMessageBytes), show)
-	case result.Answer == selection.No:
+			kube.Shorten(strings.Join(profile.Finalizers, ", "), MaxMessageBytes), show)
+	case result.Answer == rule.No:
 		return done(stepProfile, "the ClusterProfile still exists, although the cluster "+result.Why)
-	case !selection.IsMarked(profile):
+	case !rule.IsMarked(profile):
 		return done(stepProfile, "the ClusterProfile exists; this addon has not adopted it")
 	default:
 		return done(stepProfile, "the ClusterProfile exists")
@@ -263,7 +263,7 @@ func (p PairFacts) IsTied() bool {
 		}
 	}
 	profile := p.Facts.Profile
-	return profile != nil && selection.IsMarked(profile) && profile.Labels[contract.LabelInventoryMemberID] == ""
+	return profile != nil && rule.IsMarked(profile) && profile.Labels[contract.LabelInventoryMemberID] == ""
 }
 
 // memberSteps says which member id the cluster does not get, or shares. Usually there is nothing
@@ -273,7 +273,7 @@ func (p PairFacts) memberSteps() []Finding {
 		return []Finding{*step}
 	}
 	profile := p.Facts.Profile
-	if p.Facts.Cluster == nil || profile == nil || !selection.IsMarked(profile) || !p.Members.HiddenClusters ||
+	if p.Facts.Cluster == nil || profile == nil || !rule.IsMarked(profile) || !p.Members.HiddenClusters ||
 		profile.Labels[contract.LabelInventoryMemberID] == inventory.MemberIDsOf(p.Facts.Cluster)[0] {
 		return nil
 	}
@@ -288,7 +288,7 @@ func (p PairFacts) accessStep() Finding {
 	case p.Facts.Profile != nil && len(p.Facts.Profile.Status.AccessProviders) > 0:
 		var names []string
 		for _, provider := range p.Facts.Profile.Status.AccessProviders {
-			names = append(names, kube.Shorten(provider.Name, maxMessageBytes))
+			names = append(names, kube.Shorten(provider.Name, MaxMessageBytes))
 		}
 		return done(stepAccess, "the ClusterProfile has "+strings.Join(names, ", "))
 	case p.Proxy.Hidden:
@@ -302,10 +302,10 @@ func (p PairFacts) accessStep() Finding {
 		return missing(stepAccess, "there is no ClusterProfile to hold it", "")
 	}
 	text := "the cluster has the addon cluster-proxy, but its ClusterProfile has no access provider"
-	if synced := conditionOf(p.Facts.Addon, contract.ConditionProfilesSynced); synced != nil &&
+	if synced := ConditionOf(p.Facts.Addon, contract.ConditionProfilesSynced); synced != nil &&
 		synced.Status == metav1.ConditionFalse {
 		if why := concerning(synced.Message, p.Namespace); why != "" {
-			text += ": " + kube.Shorten(why, maxMessageBytes)
+			text += ": " + kube.Shorten(why, MaxMessageBytes)
 		}
 	}
 	return missing(stepAccess, text, p.describeAddon())
@@ -313,11 +313,11 @@ func (p PairFacts) accessStep() Finding {
 
 // tokenStep reports whether tokens are copied to the namespace, according to the accounts
 // and the addon: the copies themselves are Secrets, which are not read.
-func (p PairFacts) tokenStep(result selection.Result, now time.Time) Finding {
+func (p PairFacts) tokenStep(result rule.Result, now time.Time) Finding {
 	switch {
 	case p.Settings.CredentialsMode != settings.CopyingEnabled:
 		return notConfigured(stepToken, "the manager copies no tokens (credentials.mode="+
-			kube.Shorten(p.Settings.CredentialsMode, maxMessageBytes)+")")
+			kube.Shorten(p.Settings.CredentialsMode, MaxMessageBytes)+")")
 	case p.HiddenAccounts:
 		return notVisible(stepToken, "ManagedServiceAccounts")
 	}
@@ -330,7 +330,7 @@ func (p PairFacts) tokenStep(result selection.Result, now time.Time) Finding {
 			unnamed = append(unnamed, account.Name)
 		case preview.Wanted && preview.Reason != "":
 			return missing(stepToken, fmt.Sprintf("account %s is not copied: %s (%s)", account.Name,
-				kube.Shorten(preview.Why, maxMessageBytes), preview.Reason), fixToken(preview.Reason, account))
+				kube.Shorten(preview.Why, MaxMessageBytes), preview.Reason), fixToken(preview.Reason, account))
 		case preview.Wanted:
 			wanted = append(wanted, account.Name)
 			texts = append(texts, fmt.Sprintf("Secret %s has the token of account %s%s",
@@ -354,7 +354,7 @@ func (p PairFacts) tokenStep(result selection.Result, now time.Time) Finding {
 
 // copiedStep reports the addon's condition about accounts that should be copied.
 func (p PairFacts) copiedStep(wanted []string, text string) Finding {
-	synced := conditionOf(p.Facts.Addon, contract.ConditionCredentialsSynced)
+	synced := ConditionOf(p.Facts.Addon, contract.ConditionCredentialsSynced)
 	why := ""
 	if synced != nil && synced.Status == metav1.ConditionFalse {
 		why = aboutAccounts(synced.Message, wanted, p.Namespace)
@@ -365,7 +365,7 @@ func (p PairFacts) copiedStep(wanted []string, text string) Finding {
 	case synced == nil:
 		return notConfigured(stepToken, "the manager has not reported that it copies tokens")
 	case why != "":
-		return missing(stepToken, kube.Shorten(why, maxMessageBytes), p.describeAddon())
+		return missing(stepToken, kube.Shorten(why, MaxMessageBytes), p.describeAddon())
 	default:
 		return done(stepToken, text)
 	}

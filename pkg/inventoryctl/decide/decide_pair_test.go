@@ -7,14 +7,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
 
-	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
+	"open-cluster-management.io/cluster-inventory-addon/internal/facttest"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection/rule"
 )
 
 func TestExplainPair(t *testing.T) {
 	bound := func(p *PairFacts) *clusterv1beta2.ManagedClusterSetBinding { return p.Facts.Bindings[0].Binding }
 	otherSet := func(p *PairFacts) { p.Facts.Cluster.Labels = nil }
 	tenant := func(p *PairFacts) {
-		p.Facts.Hidden = selection.Hidden{Clusters: true, Addons: true, Sets: true, Namespaces: true}
+		p.Facts.Hidden = rule.Hidden{Clusters: true, Addons: true, Sets: true, Namespaces: true}
 		p.Facts.Cluster, p.Facts.Addon, p.Facts.Namespace, p.Facts.Bindings[0].Set = nil, nil, nil, nil
 		p.HiddenAccounts, p.Accounts = true, nil
 		p.Proxy, p.Installation = Presence{Hidden: true}, Presence{Hidden: true}
@@ -47,7 +48,7 @@ func TestExplainPair(t *testing.T) {
 		"the addon is not on the hub": {
 			p: published(without, func(p *PairFacts) { p.Facts.Addon, p.Installation.Found = nil, false }), steps: "mdddcmmm",
 			wrong: "addon", text: "does not have the addon",
-			fix: installChart(),
+			fix: InstallChart(),
 		},
 		"the cluster is not accepted": {
 			p: published(without, func(p *PairFacts) { p.Facts.Cluster.Spec.HubAcceptsClient = false }), steps: "dmddcmmm",
@@ -132,7 +133,7 @@ func TestExplainPair(t *testing.T) {
 		"no ClusterProfile API": {
 			p:     published(without, func(p *PairFacts) { p.NoProfileAPI = true }),
 			steps: "ddddcmmm", wrong: "profile", text: "the hub serves no ClusterProfiles",
-			fix: installChart(),
+			fix: InstallChart(),
 		},
 		"no access provider, and the manager says why": {
 			p: published(says("ProfilesSynced", "False", "AccessUnavailable", "No user server."), func(p *PairFacts) {
@@ -161,10 +162,10 @@ func TestExplainPair(t *testing.T) {
 			steps: "ddddcddd",
 		},
 		"the account names another namespace": {
-			p: published(func(p *PairFacts) { p.Accounts[0] = account("a", "elsewhere") }), steps: "ddddcddc",
+			p: published(func(p *PairFacts) { p.Accounts[0] = facttest.Account("a", "elsewhere") }), steps: "ddddcddc",
 		},
 		"the account names no namespace": {
-			p: published(func(p *PairFacts) { p.Accounts[0] = account("a", "") }), steps: "ddddcddc",
+			p: published(func(p *PairFacts) { p.Accounts[0] = facttest.Account("a", "") }), steps: "ddddcddc",
 		},
 		"events may not be read": {
 			p: published(func(p *PairFacts) { p.HiddenEvents = true }), steps: "ddddcdddv",

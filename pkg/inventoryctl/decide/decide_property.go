@@ -78,7 +78,7 @@ func (p PropertyFacts) claim() (value string, found bool) {
 // those with a problem.
 func (p PropertyFacts) agentStep(hasClaim bool) Finding {
 	describe := fmt.Sprintf("kubectl describe managedclusteraddon %s -n %s", contract.AddonName, p.Cluster)
-	published := conditionOf(p.Addon, contract.ConditionPropertiesPublished)
+	published := ConditionOf(p.Addon, contract.ConditionPropertiesPublished)
 	switch {
 	case p.HiddenAddon:
 		return notVisible(stepAgent, "ManagedClusterAddOns")
@@ -89,7 +89,7 @@ func (p PropertyFacts) agentStep(hasClaim bool) Finding {
 		return missing(stepAgent, "the agent has not reported yet", describe)
 	case published.Status != metav1.ConditionTrue && (names(published.Message, p.Property) || isGeneral(published.Reason)),
 		!hasClaim && names(published.Message, p.Property):
-		return missing(stepAgent, fmt.Sprintf("the agent reports %s: %s", kube.Shorten(published.Reason, maxMessageBytes),
+		return missing(stepAgent, fmt.Sprintf("the agent reports %s: %s", kube.Shorten(published.Reason, MaxMessageBytes),
 			kube.Shorten(published.Message, contract.MaxPropertyValueBytes)), describe)
 	default:
 		return done(stepAgent, "the agent reports no problem with it")
@@ -153,7 +153,7 @@ func (p PropertyFacts) limitsStep() Finding {
 		}
 	}
 	return missing(stepValid, "the claim is left out of ClusterProfiles: "+
-		kube.Shorten(strings.Join(leftOut, "; "), maxMessageBytes),
+		kube.Shorten(strings.Join(leftOut, "; "), MaxMessageBytes),
 		"kubectl get managedcluster "+p.Cluster+" -o yaml")
 }
 

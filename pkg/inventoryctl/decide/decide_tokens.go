@@ -11,7 +11,7 @@ import (
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials"
-	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection/rule"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/settings"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
@@ -112,7 +112,7 @@ func (s TokenSource) tokenCell(
 ) (cell Cell, ok bool) {
 	pair := types.NamespacedName{Namespace: namespace, Name: account.Namespace}
 	facts := s.Facts(pair)
-	_, result := selection.Decide(pair.Name, facts)
+	_, result := rule.Decide(pair.Name, facts)
 	preview := credentials.PreviewOf(account, namespace, s.Settings.RequireTarget, result, facts.Profile, now)
 	if !preview.Wanted {
 		return Cell{}, false
@@ -133,13 +133,13 @@ func (s TokenSource) tokenCell(
 	default:
 		cell.State, cell.Why = reportedCopy(facts, account.Name, namespace)
 	}
-	cell.Why = kube.Shorten(cell.Why, maxMessageBytes)
+	cell.Why = kube.Shorten(cell.Why, MaxMessageBytes)
 	return cell, true
 }
 
 // reportedCopy is what the cluster's addon reports about an account that should be copied.
-func reportedCopy(facts selection.Facts, account, namespace string) (CellState, string) {
-	synced := conditionOf(facts.Addon, contract.ConditionCredentialsSynced)
+func reportedCopy(facts rule.Facts, account, namespace string) (CellState, string) {
+	synced := ConditionOf(facts.Addon, contract.ConditionCredentialsSynced)
 	switch {
 	case facts.Hidden.Addons:
 		return Unknown, "you may not read ManagedClusterAddOns, which show whether the token is copied"

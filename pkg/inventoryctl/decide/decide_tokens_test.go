@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	authv1beta1 "open-cluster-management.io/managed-serviceaccount/apis/authentication/v1beta1"
 
+	"open-cluster-management.io/cluster-inventory-addon/internal/facttest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/settings"
 )
 
@@ -69,7 +70,7 @@ func TestTokens(t *testing.T) {
 		},
 		"the account names another namespace": {
 			facts:   published(),
-			account: func(a *authv1beta1.ManagedServiceAccount) { *a = *account("a", "elsewhere") },
+			account: func(a *authv1beta1.ManagedServiceAccount) { *a = *facttest.Account("a", "elsewhere") },
 			state:   "elsewhere",
 		},
 		"the account names none": {
@@ -86,7 +87,7 @@ func TestTokens(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a := account("a", "ns")
+			a := facttest.Account("a", "ns")
 			if test.account != nil {
 				test.account(a)
 			}
@@ -115,9 +116,9 @@ func TestTokens(t *testing.T) {
 }
 
 func TestTokensAreCountedByNamespaceAndAccount(t *testing.T) {
-	other := account("a", "ns,other")
+	other := facttest.Account("a", "ns,other")
 	other.Namespace = "d"
-	accounts := []*authv1beta1.ManagedServiceAccount{other, account("b", "ns"), account("a", "ns")}
+	accounts := []*authv1beta1.ManagedServiceAccount{other, facttest.Account("b", "ns"), facttest.Account("a", "ns")}
 	source := TokenSource{Source: pairs{{Namespace: "ns", Name: "c"}: published().Facts}, Settings: settings.Default()}
 	got := TokensOf(source, accounts, nil, []string{"c", "d"}, "", now)
 	want := []TokenRow{

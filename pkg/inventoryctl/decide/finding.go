@@ -1,5 +1,7 @@
 package decide
 
+import "open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/docs"
+
 // State is the state of one step or check.
 type State string
 
@@ -67,4 +69,22 @@ func notConfigured(name, text string) Finding {
 // notVisible says that something decisive may not be read.
 func notVisible(name, kinds string) Finding {
 	return Finding{Name: name, State: NotVisible, Text: "you may not read " + kinds}
+}
+
+func ok(name, text string) Finding { return Finding{Name: name, State: OK, Text: text} }
+
+func problem(name, text, fix string) Finding {
+	return Finding{Name: name, State: Problem, Text: text, Fix: fix}
+}
+
+// MaxClusters is how many clusters a check names.
+const MaxClusters = 5
+
+// UsualNamespace is where the chart is usually installed.
+const UsualNamespace = "open-cluster-management-cluster-inventory"
+
+// InstallChart is the command that installs the addon on the hub.
+func InstallChart() string {
+	return "helm install cluster-inventory CHART -n " + UsualNamespace + " --create-namespace # " +
+		docs.URL("README.md#use-it")
 }

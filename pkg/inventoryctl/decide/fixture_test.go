@@ -1,77 +1,30 @@
 package decide
 
 import (
-	"time"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
-	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
 	authv1beta1 "open-cluster-management.io/managed-serviceaccount/apis/authentication/v1beta1"
-	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
-	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
+	"open-cluster-management.io/cluster-inventory-addon/internal/facttest"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection/rule"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/settings"
 )
 
-var now = time.Date(2026, 3, 3, 3, 3, 3, 0, time.UTC)
+var now = facttest.Now()
 
 // published are facts of cluster "c" in namespace "ns", where all is well, changed as
 // given.
 func published(changes ...func(*PairFacts)) PairFacts {
-	profile := ocmtest.OurProfile("ns", "c")
-	profile.UID = "profile"
-	profile.Status.AccessProviders = []inventoryv1alpha1.AccessProvider{{Name: "open-cluster-management"}}
-	addon := ocmtest.Addon("c")
-	addon.Status.Conditions = []metav1.Condition{
-		ocmtest.Condition("Available", "True", "R", ""),
-		ocmtest.Condition("ProfilesSynced", "True", "Synced", "s"),
-		ocmtest.Condition("CredentialsSynced", "True", "Copied", "c"),
-		ocmtest.Condition("PropertiesPublished", "True", "Published", "1 property published."),
-	}
-	set := &clusterv1beta2.ManagedClusterSet{ObjectMeta: metav1.ObjectMeta{Name: "s"}}
 	p := PairFacts{
 		Namespace: "ns", Cluster: "c", Installation: Presence{Found: true}, Proxy: Presence{Found: true},
-		Settings: settings.Default(),
-		Facts: selection.Facts{
-			Profile:   profile,
-			Namespace: &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "ns"}},
-			Cluster: &clusterv1.ManagedCluster{
-				ObjectMeta: metav1.ObjectMeta{Name: "c", Labels: ocmtest.InSet("s")},
-				Spec:       clusterv1.ManagedClusterSpec{HubAcceptsClient: true},
-			},
-			Addon: addon,
-			Bindings: []selection.Binding{{Set: set, Binding: &clusterv1beta2.ManagedClusterSetBinding{
-				ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s"},
-				Spec:       clusterv1beta2.ManagedClusterSetBindingSpec{ClusterSet: "s"},
-				Status: clusterv1beta2.ManagedClusterSetBindingStatus{
-					Conditions: []metav1.Condition{ocmtest.Condition("Bound", "True", "R", "")},
-				},
-			}}},
-		},
-		Accounts: []*authv1beta1.ManagedServiceAccount{account("a", "ns")},
+		Settings: settings.Default(), Facts: facttest.Published(),
+		Accounts: []*authv1beta1.ManagedServiceAccount{facttest.Account("a", "ns")},
 	}
 	for _, change := range changes {
 		change(&p)
 	}
 	return p
-}
-
-// account is one whose token ends in an hour, to be copied to a namespace.
-func account(name, namespaces string) *authv1beta1.ManagedServiceAccount {
-	ends := metav1.NewTime(now.Add(time.Hour))
-	return &authv1beta1.ManagedServiceAccount{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: "c", Name: name,
-			Labels:      map[string]string{"authentication.open-cluster-management.io/sync-to-clusterprofile": "true"},
-			Annotations: map[string]string{"inventory.open-cluster-management.io/sync-to-namespaces": namespaces},
-		},
-		Status: authv1beta1.ManagedServiceAccountStatus{
-			ExpirationTimestamp: &ends,
-			TokenSecretRef:      &authv1beta1.SecretRef{Name: name, LastRefreshTimestamp: metav1.NewTime(now)},
-		},
-	}
 }
 
 // without has no profile.
@@ -90,7 +43,7 @@ func says(conditionType, status, reason, message string) func(*PairFacts) {
 }
 
 // placement is one that has decided for the clusters.
-func placement(clusters ...string) []selection.Placement {
+func placement(clusters ...string) []rule.Placement {
 	p := &clusterv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "ns", Name: "p", Labels: map[string]string{"inventory.open-cluster-management.io/publish": "true"},
 	}}
@@ -102,5 +55,5 @@ func placement(clusters ...string) []selection.Placement {
 	for _, cluster := range clusters {
 		d.Status.Decisions = append(d.Status.Decisions, clusterv1beta1.ClusterDecision{ClusterName: cluster})
 	}
-	return selection.NewPlacements([]*clusterv1beta1.Placement{p}, []clusterv1beta1.PlacementDecision{d})
+	return rule.NewPlacements([]*clusterv1beta1.Placement{p}, []clusterv1beta1.PlacementDecision{d})
 }

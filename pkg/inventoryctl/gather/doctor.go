@@ -21,9 +21,10 @@ import (
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/policies"
-	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection/rule"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/upstream"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/decide"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/decide/doctor"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/rollout"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/settings"
 )
@@ -55,15 +56,15 @@ var listed = []struct {
 }
 
 // Examine reads the facts about a hub as a whole.
-func (h *Hub) Examine(ctx context.Context, now time.Time) (decide.HubFacts, error) {
-	var f decide.HubFacts
+func (h *Hub) Examine(ctx context.Context, now time.Time) (doctor.HubFacts, error) {
+	var f doctor.HubFacts
 	for _, step := range []func() error{
 		func() error { return h.readStrategy(ctx, &f) },
 		func() error { return h.readLease(ctx, &f.Manager) },
 		func() error { return h.readPolicies(ctx, &f.Policies) },
 		func() (err error) {
 			f.Registration, err = object[appsv1.Deployment](
-				ctx, h, "Deployments", decide.RegistrationNamespace, decide.RegistrationDeployment)
+				ctx, h, "Deployments", doctor.RegistrationNamespace, doctor.RegistrationDeployment)
 			return err
 		},
 		func() (err error) {
@@ -84,12 +85,12 @@ func (h *Hub) Examine(ctx context.Context, now time.Time) (decide.HubFacts, erro
 		},
 		func() (err error) {
 			f.Profiles, err = object[apiextensionsv1.CustomResourceDefinition](
-				ctx, h, "CustomResourceDefinitions", "", selection.ProfileCRD)
+				ctx, h, "CustomResourceDefinitions", "", rule.ProfileCRD)
 			return err
 		},
 		func() (err error) {
 			f.Addons, err = object[apiextensionsv1.CustomResourceDefinition](
-				ctx, h, "CustomResourceDefinitions", "", decide.AddonCRD)
+				ctx, h, "CustomResourceDefinitions", "", doctor.AddonCRD)
 			return err
 		},
 		func() error { return h.readRights(ctx, &f) },
@@ -113,7 +114,7 @@ func (h *Hub) Examine(ctx context.Context, now time.Time) (decide.HubFacts, erro
 
 // readStrategy reads whether the addon is installed on the hub, and the Placements that say on
 // which clusters.
-func (h *Hub) readStrategy(ctx context.Context, f *decide.HubFacts) error {
+func (h *Hub) readStrategy(ctx context.Context, f *doctor.HubFacts) error {
 	definition, hidden, err := h.installation(ctx)
 	f.Installation = decide.Presence{Found: definition != nil, Hidden: hidden}
 	f.Rollout.Definition, f.Rollout.HiddenDefinition = definition, hidden
@@ -134,7 +135,7 @@ func (h *Hub) readStrategy(ctx context.Context, f *decide.HubFacts) error {
 			return err
 		}
 		f.Strategy.Placements = append(f.Strategy.Placements,
-			decide.InstallPlacement{Ref: one.PlacementRef, Object: placement})
+			doctor.InstallPlacement{Ref: one.PlacementRef, Object: placement})
 	}
 	return nil
 }
@@ -143,8 +144,8 @@ func (h *Hub) readStrategy(ctx context.Context, f *decide.HubFacts) error {
 // is absent or hidden.
 func (h *Hub) manager(
 	ctx context.Context, definition *addonv1beta1.ClusterManagementAddOn,
-) (decide.ManagerFacts, error) {
-	m := decide.ManagerFacts{Namespace: decide.ManagerNamespace(definition), Settings: settings.Default()}
+) (doctor.ManagerFacts, error) {
+	m := doctor.ManagerFacts{Namespace: doctor.ManagerNamespace(definition), Settings: settings.Default()}
 	var err error
 	m.Deployment, err = object[appsv1.Deployment](ctx, h, "Deployments", m.Namespace, contract.ManagerDeployment)
 	if m.Deployment.Object != nil {
@@ -165,16 +166,16 @@ func (h *Hub) Settings(ctx context.Context) (settings.Settings, error) {
 
 // exclusiveSetsOnly takes the word of the manager's flag or that of the chart, whichever may be read.
 func exclusiveSetsOnly(definition *addonv1beta1.ClusterManagementAddOn, of settings.Settings) bool {
-	return of.ExclusiveSetsOnly || decide.ExclusiveSetsOnly(definition)
+	return of.ExclusiveSetsOnly || doctor.ExclusiveSetsOnly(definition)
 }
 
-func (h *Hub) readLease(ctx context.Context, m *decide.ManagerFacts) (err error) {
+func (h *Hub) readLease(ctx context.Context, m *doctor.ManagerFacts) (err error) {
 	m.Lease, err = object[coordinationv1.Lease](ctx, h, "Leases", m.Namespace, contract.LeaseName)
 	return err
 }
 
 // readAgents reads the addons of all clusters, and which clusters of bound sets have none.
-func (h *Hub) readAgents(ctx context.Context, f *decide.HubFacts) (err error) {
+func (h *Hub) readAgents(ctx context.Context, f *doctor.HubFacts) (err error) {
 	has := map[string]bool{}
 	f.Agents.Hidden, err = h.eachAddon(ctx, contract.AddonName, func(a *addonv1beta1.ManagedClusterAddOn) {
 		has[a.Namespace] = true
@@ -200,7 +201,7 @@ func (h *Hub) readAgents(ctx context.Context, f *decide.HubFacts) (err error) {
 		f.Members.AddCluster(c)
 	})
 	f.Members.HiddenClusters = hiddenClusters
-	f.Bound.Hidden = decide.HiddenKinds(selection.Hidden{
+	f.Bound.Hidden = decide.HiddenKinds(rule.Hidden{
 		Addons: f.Agents.Hidden, Sets: hiddenSets, Bindings: hiddenBindings, Clusters: hiddenClusters,
 	}, false)
 	return err
@@ -220,7 +221,7 @@ func (h *Hub) Rollout(ctx context.Context) (rollout.Facts, error) {
 
 // readPolicies reads the admission policies, and the ClusterRoles that tell which of them the chart
 // installs.
-func (h *Hub) readPolicies(ctx context.Context, f *decide.PolicyFacts) error {
+func (h *Hub) readPolicies(ctx context.Context, f *doctor.PolicyFacts) error {
 	var roles []*rbacv1.ClusterRole
 	for _, name := range policies.Roles() {
 		role, _, err := read[rbacv1.ClusterRole](ctx, h, "ClusterRoles", "", name)
@@ -250,17 +251,17 @@ func (h *Hub) readPolicies(ctx context.Context, f *decide.PolicyFacts) error {
 
 // readImpersonation reads on which clusters cluster-proxy impersonates its clients, if its
 // version makes that a problem.
-func (h *Hub) readImpersonation(ctx context.Context, f *decide.HubFacts) (err error) {
-	if !decide.ForwardsImpersonation(f.Proxy.Object) {
+func (h *Hub) readImpersonation(ctx context.Context, f *doctor.HubFacts) (err error) {
+	if !doctor.ForwardsImpersonation(f.Proxy.Object) {
 		return nil
 	}
 	configs := map[string][]client.ObjectKey{} // by cluster
 	f.Impersonation.Hidden, err = h.eachAddon(ctx, proxyAddon, func(a *addonv1beta1.ManagedClusterAddOn) {
-		configs[a.Namespace] = decide.DeploymentConfigs(a)
+		configs[a.Namespace] = doctor.DeploymentConfigs(a)
 	})
-	known := map[client.ObjectKey]decide.Object[addonv1beta1.AddOnDeploymentConfig]{}
+	known := map[client.ObjectKey]doctor.Object[addonv1beta1.AddOnDeploymentConfig]{}
 	for cluster, keys := range configs {
-		var found []decide.Object[addonv1beta1.AddOnDeploymentConfig]
+		var found []doctor.Object[addonv1beta1.AddOnDeploymentConfig]
 		for _, key := range keys {
 			if _, isKnown := known[key]; !isKnown && err == nil {
 				known[key], err = object[addonv1beta1.AddOnDeploymentConfig](
@@ -277,12 +278,12 @@ func (h *Hub) readImpersonation(ctx context.Context, f *decide.HubFacts) (err er
 func object[T any, P interface {
 	*T
 	client.Object
-}](ctx context.Context, h *Hub, kind, namespace, name string) (decide.Object[T], error) {
+}](ctx context.Context, h *Hub, kind, namespace, name string) (doctor.Object[T], error) {
 	found, hidden, err := read[T, P](ctx, h, kind, namespace, name)
-	return decide.Object[T]{Object: (*T)(found), Hidden: hidden}, err
+	return doctor.Object[T]{Object: (*T)(found), Hidden: hidden}, err
 }
 
-func (h *Hub) readRights(ctx context.Context, f *decide.HubFacts) error {
+func (h *Hub) readRights(ctx context.Context, f *doctor.HubFacts) error {
 	for _, l := range listed {
 		may, err := h.MayList(ctx, l.resource, "")
 		if err != nil {
@@ -295,7 +296,7 @@ func (h *Hub) readRights(ctx context.Context, f *decide.HubFacts) error {
 	return nil
 }
 
-func (h *Hub) readTokens(ctx context.Context, f *decide.TokenFacts, now time.Time) (err error) {
+func (h *Hub) readTokens(ctx context.Context, f *doctor.TokenFacts, now time.Time) (err error) {
 	f.Hidden, err = h.EachAccount(ctx, "", func(a *authv1beta1.ManagedServiceAccount) { f.Add(a, now) })
 	return err
 }

@@ -19,7 +19,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory"
-	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection/rule"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/decide"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
@@ -95,9 +95,9 @@ func (h *Hub) readNamespace(ctx context.Context, name string, facts *decide.Pair
 }
 
 // readBindings reads a namespace's bindings and the set of each.
-func (h *Hub) readBindings(ctx context.Context, namespace string, facts *selection.Facts) error {
+func (h *Hub) readBindings(ctx context.Context, namespace string, facts *rule.Facts) error {
 	hidden, err := h.eachBinding(ctx, namespace, func(b *clusterv1beta2.ManagedClusterSetBinding) {
-		facts.Bindings = append(facts.Bindings, selection.Binding{Binding: b})
+		facts.Bindings = append(facts.Bindings, rule.Binding{Binding: b})
 	})
 	facts.Hidden.Bindings = hidden
 	for i := range facts.Bindings {

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
-	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection/rule"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/settings"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
@@ -24,7 +24,7 @@ import (
 // Snapshot is everything that the rule reads, of one namespace or of all. Of
 // ClusterProfiles it has only their owners.
 type Snapshot struct {
-	Hidden selection.Hidden
+	Hidden rule.Hidden
 
 	// Settings are those of the manager.
 	Settings settings.Settings
@@ -38,8 +38,8 @@ type Snapshot struct {
 	namespaces map[string]*metav1.PartialObjectMetadata
 	clusters   map[string]*clusterv1.ManagedCluster
 	addons     map[string]*addonv1beta1.ManagedClusterAddOn
-	bindings   map[string][]selection.Binding
-	placements map[string][]selection.Placement
+	bindings   map[string][]rule.Binding
+	placements map[string][]rule.Placement
 
 	exclusiveSetsOnly bool
 }
@@ -65,8 +65,8 @@ func (h *Hub) Snapshot(ctx context.Context, opts SnapshotOptions) (*Snapshot, er
 		namespaces: map[string]*metav1.PartialObjectMetadata{},
 		clusters:   map[string]*clusterv1.ManagedCluster{},
 		addons:     map[string]*addonv1beta1.ManagedClusterAddOn{},
-		bindings:   map[string][]selection.Binding{},
-		placements: map[string][]selection.Placement{},
+		bindings:   map[string][]rule.Binding{},
+		placements: map[string][]rule.Placement{},
 	}
 	for _, step := range []func(context.Context, *Hub, SnapshotOptions) error{
 		s.readNamespaces, s.readClusters, s.readAddons, s.readBindings, s.readPlacements, s.readInstallation, s.readProfiles,
@@ -147,7 +147,7 @@ func (s *Snapshot) readBindings(ctx context.Context, h *Hub, opts SnapshotOption
 		return err
 	}
 	s.Hidden.Bindings, err = h.eachBinding(ctx, opts.Namespace, func(b *clusterv1beta2.ManagedClusterSetBinding) {
-		s.bindings[b.Namespace] = append(s.bindings[b.Namespace], selection.Binding{Binding: b, Set: sets[b.Spec.ClusterSet]})
+		s.bindings[b.Namespace] = append(s.bindings[b.Namespace], rule.Binding{Binding: b, Set: sets[b.Spec.ClusterSet]})
 	})
 	return err
 }
@@ -197,7 +197,7 @@ func (s *Snapshot) readInstallation(ctx context.Context, h *Hub, _ SnapshotOptio
 
 type placements struct {
 	hidden, hiddenDecisions bool
-	byNamespace             map[string][]selection.Placement
+	byNamespace             map[string][]rule.Placement
 }
 
 // placements reads the publishing Placements, in one namespace or in all, with their
@@ -209,7 +209,7 @@ func (h *Hub) placements(ctx context.Context, namespace string) (placements, err
 	hidden, err := each(ctx, h, "Placements", newPage, items, func(p *clusterv1beta1.Placement) {
 		publishing[p.Namespace] = append(publishing[p.Namespace], p)
 	}, client.InNamespace(namespace), client.MatchingLabels{contract.LabelPublish: "true"})
-	result := placements{hidden: hidden, byNamespace: map[string][]selection.Placement{}}
+	result := placements{hidden: hidden, byNamespace: map[string][]rule.Placement{}}
 	if err != nil || len(publishing) == 0 {
 		return result, err
 	}
@@ -220,7 +220,7 @@ func (h *Hub) placements(ctx context.Context, namespace string) (placements, err
 		}
 	}, client.InNamespace(namespace))
 	for name, list := range publishing {
-		result.byNamespace[name] = selection.NewPlacements(list, decisions[name])
+		result.byNamespace[name] = rule.NewPlacements(list, decisions[name])
 	}
 	return result, err
 }
@@ -269,14 +269,14 @@ func profileOptions(namespace, selector string) []client.ListOption {
 func (s *Snapshot) Namespaces() []string {
 	names := map[string]struct{}{}
 	for namespace, bindings := range s.bindings {
-		isOff := func(b selection.Binding) bool { return b.Binding.Labels[contract.LabelPublish] == "false" }
-		if !slices.ContainsFunc(bindings, func(b selection.Binding) bool { return !isOff(b) }) {
+		isOff := func(b rule.Binding) bool { return b.Binding.Labels[contract.LabelPublish] == "false" }
+		if !slices.ContainsFunc(bindings, func(b rule.Binding) bool { return !isOff(b) }) {
 			continue
 		}
 		names[namespace] = struct{}{}
 	}
 	for pair, profile := range s.Profiles {
-		if selection.IsOurs(profile) {
+		if rule.IsOurs(profile) {
 			names[pair.Namespace] = struct{}{}
 		}
 	}
@@ -304,8 +304,8 @@ func (s *Snapshot) Clusters() []string {
 }
 
 // Facts returns the facts about a pair.
-func (s *Snapshot) Facts(pair types.NamespacedName) selection.Facts {
-	return selection.Facts{
+func (s *Snapshot) Facts(pair types.NamespacedName) rule.Facts {
+	return rule.Facts{
 		Profile:    s.Profiles[pair],
 		Namespace:  s.namespaces[pair.Namespace],
 		Cluster:    s.clusters[pair.Name],

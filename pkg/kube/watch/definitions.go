@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -392,11 +393,10 @@ func (d *Definitions) confirm(ctx context.Context, least Standing, name string) 
 // liveRead shares the reads of one object among concurrent callers: each gets the result of
 // a read that began after its call.
 type liveRead struct {
-	mu    sync.Mutex
-	asked int // number of calls so far
+	asked atomic.Int64 // number of calls so far
 
 	reading sync.Mutex // held while reading; guards the fields below
-	served  int        // number of calls when the last read began
+	served  int64      // number of calls when the last read began
 	found   *metav1.PartialObjectMetadata
 	err     error
 }
@@ -404,16 +404,11 @@ type liveRead struct {
 func (r *liveRead) read(
 	get func() (*metav1.PartialObjectMetadata, error),
 ) (*metav1.PartialObjectMetadata, error) {
-	r.mu.Lock()
-	r.asked++
-	turn := r.asked
-	r.mu.Unlock()
+	turn := r.asked.Add(1)
 	r.reading.Lock()
 	defer r.reading.Unlock()
 	if r.served < turn {
-		r.mu.Lock()
-		r.served = r.asked
-		r.mu.Unlock()
+		r.served = r.asked.Load()
 		r.found, r.err = get()
 	}
 	return r.found, r.err

@@ -3,6 +3,7 @@ package watch
 import (
 	"context"
 	"errors"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -488,10 +489,8 @@ func TestLiveReadsAreShared(t *testing.T) {
 			}
 		})
 	}
-	for asked := 0; asked != others+1; {
-		r.mu.Lock()
-		asked = r.asked
-		r.mu.Unlock()
+	for r.asked.Load() != others+1 {
+		runtime.Gosched()
 	}
 	close(go1)
 	group.Wait()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
@@ -68,9 +70,7 @@ type Follower struct {
 	informer     toolscache.SharedIndexInformer
 	synced       func()
 	handlersDone toolscache.InformerSynced
-
-	mu  sync.Mutex
-	err error
+	failed       atomic.Pointer[error] // why following failed last
 }
 
 // NewFollower returns a Follower that follows nothing before Run.
@@ -85,7 +85,7 @@ func NewFollower(c client.WithWatch, follow Follow) *Follower {
 	}
 	_ = f.informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *toolscache.Reflector, err error) {
 		// A missing right may stay missing for ever, so it is logged once.
-		if before := f.fail(err); !isDenied(before) || !isDenied(err) {
+		if before := ptr.Deref(f.failed.Swap(&err), nil); !isDenied(before) || !isDenied(err) {
 			toolscache.DefaultWatchErrorHandler(ctx, r, err)
 		}
 		if follow.Failed != nil {
@@ -180,20 +180,7 @@ func (f *Follower) Stable() bool {
 	return isDenied(err) || apierrors.IsNotFound(err) || meta.IsNoMatchError(err)
 }
 
-// fail records why following failed and returns the previous reason.
-func (f *Follower) fail(err error) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	before := f.err
-	f.err = err
-	return before
-}
-
-func (f *Follower) failure() error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.err
-}
+func (f *Follower) failure() error { return ptr.Deref(f.failed.Load(), nil) }
 
 // Objects returns the known objects, in no order. They must not be changed.
 func (f *Follower) Objects() []client.Object {

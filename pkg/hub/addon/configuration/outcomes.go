@@ -2,7 +2,6 @@ package configuration
 
 import (
 	"context"
-	"sync"
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
@@ -31,19 +30,15 @@ func (o outcome) equals(other outcome) bool {
 
 // Outcomes remembers the outcome of every cluster for the condition ConfigurationApplied.
 type Outcomes struct {
-	reader  client.Reader // the manager's cache
-	changed func(cluster string)
-
-	mu        sync.Mutex
-	byCluster map[string]outcome
+	reader    client.Reader // the manager's cache
+	changed   func(cluster string)
+	byCluster kube.Memory[string, outcome]
 }
 
 var _ conditions.Source = &Outcomes{}
 
 // NewOutcomes returns outcomes of which none is known yet; reader reads the addons.
-func NewOutcomes(reader client.Reader) *Outcomes {
-	return &Outcomes{reader: reader, byCluster: map[string]outcome{}}
-}
+func NewOutcomes(reader client.Reader) *Outcomes { return &Outcomes{reader: reader} }
 
 // Record records what was decided about a cluster, unless that is unknown, and what its spoke
 // refuses of it, if anything.
@@ -58,21 +53,14 @@ func (o *Outcomes) Record(cluster string, decided Decision, refusedBySpoke strin
 }
 
 func (o *Outcomes) set(cluster string, now outcome) {
-	o.mu.Lock()
-	before, known := o.byCluster[cluster]
-	o.byCluster[cluster] = now
-	o.mu.Unlock()
+	before, known := o.byCluster.Set(cluster, now)
 	if o.changed != nil && (!known || !before.equals(now)) {
 		o.changed(cluster)
 	}
 }
 
 // Forget drops a cluster that no longer has an addon.
-func (o *Outcomes) Forget(cluster string) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	delete(o.byCluster, cluster)
-}
+func (o *Outcomes) Forget(cluster string) { o.byCluster.Forget(cluster) }
 
 // Type implements conditions.Source.
 func (o *Outcomes) Type() string { return contract.ConditionConfigurationApplied }
@@ -84,10 +72,7 @@ func (o *Outcomes) Subscribe(changed func(cluster string)) { o.changed = changed
 // stays, and a missing one stays absent: after a start, a cluster that waits for its turn
 // has none for a long time. That delays no other condition, and nobody asks again.
 func (o *Outcomes) Desired(ctx context.Context, cluster string) (*conditions.Desired, error) {
-	o.mu.Lock()
-	known, ok := o.byCluster[cluster]
-	o.mu.Unlock()
-	if ok {
+	if known, ok := o.byCluster.Get(cluster); ok {
 		return configurationApplied(known), nil
 	}
 	key := client.ObjectKey{Namespace: cluster, Name: contract.AddonName}

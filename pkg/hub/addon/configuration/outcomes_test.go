@@ -70,7 +70,7 @@ func TestOutcomesAnnounceChanges(t *testing.T) {
 		t.Errorf("told (-want +got):\n%s", diff)
 	}
 	o.Forget("a")
-	if len(o.byCluster) != 1 {
-		t.Errorf("remembered: %v", o.byCluster)
+	if all := o.byCluster.All(); len(all) != 1 {
+		t.Errorf("remembered: %v", all)
 	}
 }

@@ -1,0 +1,13 @@
+// Package rule is the rule of what is published where: pure functions of what was observed. It
+// reads no object, keeps no time and remembers nothing, so the manager, kubectl inventory and the
+// search over all orders of a small world decide alike. Package selection's documentation says what
+// the rule is.
+//
+//   - decide.go decides about a pair of namespace and cluster, and decide_facts.go says the same
+//     step by step, to a reader who may lack rights.
+//   - decide_choice.go decides what one Placement chooses.
+//   - decide_install.go decides whether the install strategy may create an addon again.
+//   - decide_layout.go and tally.go say what the slices of a Placement's decisions tell about a
+//     cluster that is in none.
+//   - objects.go says how OCM's objects are read.
+package rule
