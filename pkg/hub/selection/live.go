@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/singleflight"
@@ -40,6 +41,7 @@ type liveReads struct {
 	clock  clock.PassiveClock
 	group  singleflight.Group
 	reads  kube.Memory[string, liveRead]
+	swept  atomic.Pointer[time.Time]
 }
 
 type liveRead struct {
@@ -328,8 +330,11 @@ func objectRead(list client.ObjectList, key types.NamespacedName) string {
 	return fmt.Sprintf("%T %s", list, key)
 }
 
-// keep stores a read, and drops old ones.
+// keep stores a read, and drops old ones, once in a while.
 func (l *liveReads) keep(key string, read liveRead) {
-	l.reads.DeleteFunc(func(_ string, old liveRead) bool { return read.began.Sub(old.began) > liveKept })
 	l.reads.Set(key, read)
+	if swept := l.swept.Load(); swept == nil || read.began.Sub(*swept) > liveKept {
+		l.swept.Store(&read.began)
+		l.reads.DeleteFunc(func(_ string, old liveRead) bool { return read.began.Sub(old.began) > liveKept })
+	}
 }
