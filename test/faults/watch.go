@@ -16,6 +16,8 @@ import (
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/watch"
 )
 
 // Types of changes.
@@ -60,7 +62,8 @@ type watcher struct {
 
 // newWatcher returns a watcher that has seen what exists.
 func newWatcher(ctx context.Context, cfg *rest.Config, namespaces []string) (*watcher, error) {
-	client, err := dynamic.NewForConfig(cfg)
+	// Else it would show the lost state after a restore, until the restored hub has as many versions.
+	client, err := dynamic.NewForConfig(watch.RelistAfterOutage(cfg, 0))
 	if err != nil {
 		return nil, err
 	}
