@@ -10,13 +10,13 @@ cd "$(dirname "$0")/.."
 [ -n "${KUBEBUILDER_ASSETS:-}" ] || KUBEBUILDER_ASSETS=$(go -C test/fleet run ./cmd/fleet assets)
 export KUBEBUILDER_ASSETS
 args=(-seed="${SEED:-1}" -lanes="${LANES:-4}")
-if [ -n "${WRITER:-}" ]; then
-	go -C test/fleet run ./cmd/fleet upstream "$PWD/bin/upstream"
-	args+=(-writer="$WRITER" -upstream="$PWD/bin/upstream")
-fi
 test=TestRobust
+[ -z "${PLANS:-}" ] || test=TestSeeded
+if [ -n "${WRITER:-}" ] || [ $test = TestRobust ]; then # its placement controller decides in some stories
+	go -C test/fleet run ./cmd/fleet upstream "$PWD/bin/upstream"
+	args+=(-writer="${WRITER:-}" -upstream="$PWD/bin/upstream")
+fi
 if [ -n "${PLANS:-}" ]; then
-	test=TestSeeded
 	args+=(-plans="$PLANS")
 elif [ -n "${PLAN:-}" ]; then
 	args+=(-plan="$PLAN")

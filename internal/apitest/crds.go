@@ -56,6 +56,12 @@ func Spoke() CRDs {
 	)
 }
 
+// AddOnPlacementScore is what Open Cluster Management's placement controller reads besides Hub.
+func AddOnPlacementScore() CRDs {
+	return ModuleFiles(ocmAPIModule,
+		"cluster/v1alpha1/0000_05_clusters.open-cluster-management.io_addonplacementscores.crd.yaml")
+}
+
 // ClusterProfile is SIG-Multicluster's definition, whose lists are maps.
 func ClusterProfile() CRDs {
 	return ModuleFiles(sigMultiCluster, "config/crd/bases/multicluster.x-k8s.io_clusterprofiles.yaml")

@@ -3,9 +3,32 @@
 //
 // A hub is a real etcd and kube-apiserver with the chart's rights and admission policies; the
 // manager is the real program, and package proxy is between the two. Open Cluster Management is
-// played by package ocmtest, and clusters, accounts and cluster-proxy are objects only: agents,
-// their ManifestWorks and clean-up are not part of any story yet. Nothing collects garbage, so
-// what the manager leaves behind stays and is seen.
+// played by package ocmtest, but for its placement controller in some stories (below), and
+// clusters, accounts and cluster-proxy are objects only: agents, their ManifestWorks and clean-up
+// are not part of any story yet. Nothing collects garbage, so what the manager leaves behind stays
+// and is seen.
+//
+// # Placement controller
+//
+// In the story spread, Open Cluster Management's own placement controller decides (placement.go).
+// It is the real program, with the rights that OCM's operator gives to its account, and a second
+// proxy is between it and the API server. It starts before each run and ends after it. Plans have
+// faults of the manager, as in other stories, or of what the placement controller writes: slices of
+// decisions and the Placement's status. The latter begin with "placement:", and the manager then
+// has none:
+//
+//	spread placement:hang patch placementdecisions.cluster.open-cluster-management.io/status team-a/view-decision-2 1
+//
+// The oracles are the same, and judge only the manager. They do not compare the slices themselves,
+// but what comes of them. OCM's controller drops the errors of writes of slices. It tries again with
+// its next event of the Placement, of its slices or its clusters, or after ten minutes. As on a busy
+// hub, there is such an event: from 20 seconds after the fault, and every 20 seconds, an annotation
+// of the Placement changes. So plans show what the manager does while slices are wrong for about 20
+// seconds, not for ten minutes. After a restore of etcd, the placement controller is started again,
+// because its caches may keep what the restored hub does not have.
+//
+// These stories need a folder with OCM's programs (-upstream, which make robust fills). Their plans
+// have 250 clusters and take long, so TestSeeded leaves the stories out.
 //
 // # Writers
 //
@@ -21,7 +44,7 @@
 //     tokens to it.
 //   - An account's token may be in every namespace that shows the cluster, because upstream has
 //     no way to say less.
-//   - Five of the stories are about what only this addon has: place and slices (publishing
+//   - Six of the stories are about what only this addon has: place, slices and spread (publishing
 //     Placements), disable (the addon on a cluster), replace (what the manager reads of other
 //     components), damage (repairs of copies and rights).
 //   - No leader is paused: each of the two programs elects one by times of its own.

@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 // TestSeeded runs some plans, chosen by a seed. CI does that, too, so a plan fails it only twice.
 func TestSeeded(t *testing.T) {
 	s := newSuite(t, "")
-	s.start(*laneFlag, s.writer.stories)
+	s.start(*laneFlag, slices.DeleteFunc(slices.Clone(s.writer.stories), func(s story) bool { return s.scheduled }))
 	s.twice = true
 	t.Logf("%d plans of %d, chosen by -seed=%d", *someFlag, len(s.all), *seedFlag)
 	s.run(choose(s.all, *someFlag, *seedFlag, slow...), time.Hour)

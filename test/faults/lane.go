@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os/exec"
 	"slices"
 	"sync"
 	"testing"
@@ -50,6 +51,8 @@ type lane struct {
 	atomic bool
 	// manager runs from one run to the next; nil if the next run must start one.
 	manager *manager
+	// scheduler is the user of the placement controller; nil until a story has needed one.
+	scheduler *rest.Config
 	// program is what runs as the manager from the next start; "" is that of this tree.
 	program string
 }
@@ -81,7 +84,7 @@ func (l *lane) watch() {
 	var ctx context.Context
 	ctx, l.unwatch = context.WithCancel(context.WithoutCancel(l.tb.Context()))
 	var err error
-	l.watcher, err = newWatcher(ctx, l.server.Config(l.tb), namespaces)
+	l.watcher, err = newWatcher(ctx, l.server.Config(l.tb), append(slices.Clone(namespaces), fleetNames...))
 	apitest.Must(l.tb, err)
 }
 
@@ -140,27 +143,24 @@ func (l *lane) remove(ctx context.Context, of owned) (int, error) {
 	if err := l.admin.List(ctx, list, of.only...); err != nil {
 		return 0, err
 	}
-	removed := 0
-	for i := range list.Items {
-		object := &list.Items[i]
-		if object.GetNamespace() != "" && !slices.Contains(namespaces, object.GetNamespace()) {
-			continue
-		}
-		removed++
+	left := slices.DeleteFunc(list.Items, func(object unstructured.Unstructured) bool {
+		return object.GetNamespace() != "" && !slices.Contains(l.watcher.namespaces, object.GetNamespace())
+	})
+	return len(left), inParallel(left, func(object unstructured.Unstructured) error {
 		if object.GetDeletionTimestamp() == nil {
-			if err := client.IgnoreNotFound(l.admin.Delete(ctx, object)); err != nil {
-				return 0, err
+			if err := client.IgnoreNotFound(l.admin.Delete(ctx, &object)); err != nil {
+				return err
 			}
 		}
 		if len(object.GetFinalizers()) > 0 {
 			patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
-			err := l.admin.Patch(ctx, object, patch)
+			err := l.admin.Patch(ctx, &object, patch)
 			if client.IgnoreNotFound(err) != nil && !apierrors.IsInvalid(err) {
-				return 0, err
+				return err
 			}
 		}
-	}
-	return removed, nil
+		return nil
+	})
 }
 
 // serve makes the hub have ClusterProfiles in the form that a story needs. It must be clean.
@@ -190,7 +190,7 @@ func pause(ctx context.Context, duration time.Duration) error {
 	}
 }
 
-// manager is the writer's programs behind their proxy.
+// manager is the writer's programs, or another one, behind their proxy.
 type manager struct {
 	*program
 	proxy  *proxy.Proxy
@@ -200,13 +200,19 @@ type manager struct {
 // manage starts a manager on the hub.
 func (l *lane) manage(flags ...string) *manager {
 	l.tb.Helper()
-	through, err := proxy.New(l.user)
+	return l.behindProxy(l.user, func(cfg *rest.Config) func() []*exec.Cmd {
+		return l.writer.commands(l, cfg, flags...)
+	})
+}
+
+// behindProxy starts programs with a proxy of their own, as a user.
+func (l *lane) behindProxy(user *rest.Config, commands func(*rest.Config) func() []*exec.Cmd) *manager {
+	l.tb.Helper()
+	through, err := proxy.New(user)
 	apitest.Must(l.tb, err)
 	cfg, err := through.Config()
 	apitest.Must(l.tb, err)
-	m := &manager{proxy: through, program: &program{
-		commands: l.writer.commands(l, cfg, flags...), lost: through.Disconnect,
-	}}
+	m := &manager{proxy: through, program: &program{commands: commands(cfg), lost: through.Disconnect}}
 	l.tb.Cleanup(m.end)
 	apitest.Must(l.tb, m.start())
 	return m

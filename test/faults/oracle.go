@@ -20,6 +20,8 @@ type reference struct {
 	before, after map[string]string
 	// writes and events are those that every run has.
 	writes, events []proxy.Key
+	// decided are the writes of Open Cluster Management's placement controller that every run has.
+	decided []proxy.Key
 	// masked are those that differ between runs without faults.
 	masked []proxy.Key
 	// sent is the largest number of writes in one run.
@@ -32,6 +34,8 @@ type reference struct {
 type result struct {
 	before, after map[string]string
 	record        proxy.Record
+	// decided are the effective writes of the placement controller.
+	decided []proxy.Key
 	// setup are the changes before the faults, changes those after.
 	setup, changes []change
 	// began is when the story's act did.
@@ -94,6 +98,8 @@ func merge(a, b result) (reference, []string) {
 	keep(effective(b.record.Writes), effective(a.record.Writes))
 	ref.events = keep(a.record.Events, b.record.Events)
 	keep(b.record.Events, a.record.Events)
+	ref.decided = keep(a.decided, b.decided)
+	keep(b.decided, a.decided)
 	return ref, differences
 }
 

@@ -88,7 +88,7 @@ func (o *order) see(c change, judged bool) {
 		switch {
 		case c.what == deleted:
 			delete(o.copies, c.key)
-		case isCopy && !slices.Contains(clusterNames, namespaceOf(c.key)):
+		case isCopy && !isOfCluster(namespaceOf(c.key)):
 			o.copies[c.key] = now
 			if c.what == created && !o.isOwned(c.key) {
 				o.add("copy %s was created without a profile that owns it", c.key)

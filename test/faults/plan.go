@@ -49,11 +49,14 @@ func parsePlan(text string) (plan, error) {
 	name, rest, _ := strings.Cut(strings.TrimSpace(text), " ")
 	kind, target, _ := strings.Cut(rest, " ")
 	p := plan{story: name, fault: proxy.Fault{Kind: proxy.Kind(kind)}}
-	if !slices.ContainsFunc(stories, func(s story) bool { return s.name == name }) {
+	at := slices.IndexFunc(stories, func(s story) bool { return s.name == name })
+	if at < 0 {
 		return plan{}, fmt.Errorf("there is no story %q", name)
 	}
 	var err error
 	switch {
+	case slices.Contains(ofPlacement, p.fault.Kind) && !stories[at].scheduled:
+		err = fmt.Errorf("no placement controller runs in the story %q", name)
 	case slices.Contains(ofProcesses, p.fault.Kind) || p.fault.Kind == proxy.None:
 		if target != "" {
 			err = fmt.Errorf("%s has no target", kind)
@@ -62,7 +65,7 @@ func parsePlan(text string) (plan, error) {
 		if p.fault.Key.Resource = target; target == "" || strings.Contains(target, " ") {
 			err = fmt.Errorf("%s needs a kind", kind)
 		}
-	case slices.Contains(proxy.OfWrites, p.fault.Kind), slices.Contains(proxy.OfEvents, p.fault.Kind):
+	case slices.Contains(slices.Concat(proxy.OfWrites, proxy.OfEvents, ofPlacement), p.fault.Kind):
 		p.fault.Key, err = proxy.ParseKey(target)
 	default:
 		err = fmt.Errorf("there is no fault %q", kind)
@@ -90,6 +93,7 @@ func plansOf(name string, ref reference) []plan {
 		}
 	}
 	add(ofProcesses, proxy.Key{})
+	add(ofPlacement, ref.decided...)
 	return all
 }
 

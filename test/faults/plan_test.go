@@ -44,10 +44,41 @@ func TestEveryWriteAndEventHasItsPlans(t *testing.T) {
 	}
 }
 
+func TestEveryWriteOfThePlacementControllerHasItsPlans(t *testing.T) {
+	slice := proxy.Key{
+		Verb: "patch", Resource: "placementdecisions.cluster.open-cluster-management.io/status",
+		Object: "team-a/view-decision-2", N: 1,
+	}
+	all := slices.DeleteFunc(plansOf("spread", reference{decided: []proxy.Key{slice}}), func(p plan) bool {
+		return slices.Contains(ofProcesses, p.fault.Kind)
+	})
+	want := map[plan]proxy.Kind{}
+	for _, kind := range proxy.OfWrites {
+		want[plan{story: "spread", fault: proxy.Fault{Kind: "placement:" + kind, Key: slice}}] = kind
+	}
+	if len(all) != len(want) {
+		t.Errorf("%d plans, want %d", len(all), len(want))
+	}
+	for _, p := range all {
+		toManager, toPlacement := divided(p.fault)
+		if want := (proxy.Fault{Kind: want[p], Key: slice}); toManager.Kind != proxy.None || toPlacement != want {
+			t.Errorf("%s is %v for the manager and %v for the placement controller", p, toManager, toPlacement)
+		}
+		if parsed, err := parsePlan(p.String()); err != nil || parsed != p {
+			t.Errorf("%s is read as %s, %v", p, parsed, err)
+		}
+	}
+	toManager, toPlacement := divided(proxy.Fault{Kind: proxy.Hang, Key: slice})
+	if toManager.Kind != proxy.Hang || toPlacement.Kind != proxy.None {
+		t.Errorf("a fault of the manager's is %v for it and %v for the placement controller", toManager, toPlacement)
+	}
+}
+
 func TestOtherPlansAreRefused(t *testing.T) {
 	for _, text := range []string{
 		"", "edit", "nothing none", "edit nothing", "edit none x", "edit 409", "edit 409 patch x y", "edit watch-closed",
-		"edit watch-closed a b", "edit hub-restarted x",
+		"edit watch-closed a b", "edit hub-restarted x", "spread placement:409", "spread placement:hub-restarted",
+		"spread placement:event-delayed ADDED x y 1", "edit placement:409 patch x y 1",
 	} {
 		if p, err := parsePlan(text); err == nil {
 			t.Errorf("%q is read as %s", text, p)

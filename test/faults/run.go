@@ -48,6 +48,8 @@ type running struct {
 	story    story
 	world    *world
 	managers []*manager
+	// placement is Open Cluster Management's placement controller; nil if ocmtest plays it.
+	placement *manager
 }
 
 // run plays a story with a fault on a clean hub, with the manager of the run before, if there is
@@ -55,6 +57,7 @@ type running struct {
 // the test or is returned. calm is for how long nothing may be written in the end.
 func (l *lane) run(tb testing.TB, s story, fault proxy.Fault, ref *reference, calm time.Duration) (result, error) {
 	tb.Helper()
+	fault, ofPlacement := divided(fault)
 	if fault.Kind == paused || l.writer.fresh {
 		l.discard()
 	}
@@ -64,6 +67,9 @@ func (l *lane) run(tb testing.TB, s story, fault proxy.Fault, ref *reference, ca
 	l.serve(tb, s)
 	r := &running{lane: l, story: s, world: newWorld(l.hub.In(tb))}
 	defer r.end(fault.Kind)
+	if s.scheduled {
+		r.placement = l.schedule(tb)
+	}
 	if fault.Kind == paused {
 		r.managers = []*manager{l.manage(elect)}
 	} else {
@@ -96,6 +102,10 @@ func (l *lane) run(tb testing.TB, s story, fault proxy.Fault, ref *reference, ca
 	for _, m := range r.managers {
 		m.proxy.Begin(fault, m.kill)
 	}
+	if r.placement != nil {
+		r.placement.proxy.Begin(ofPlacement, r.placement.kill)
+		defer r.wake(tb)()
+	}
 	if fault.Kind == restored {
 		if err := r.restore(tb, before); err != nil {
 			if !errors.Is(err, errNotReached) {
@@ -117,7 +127,7 @@ func (l *lane) run(tb testing.TB, s story, fault proxy.Fault, ref *reference, ca
 	}
 	err := r.await(tb.Context(), after, limit, func() bool {
 		fired := r.record().Fired
-		return fired.IsZero() || time.Since(fired) >= lasts(fault.Kind)
+		return fired.IsZero() || time.Since(fired) >= max(lasts(fault.Kind), lasts(ofPlacement.Kind))
 	})
 	if err != nil && !errors.Is(err, errNotReached) {
 		return result{}, err
@@ -130,6 +140,7 @@ func (l *lane) run(tb testing.TB, s story, fault proxy.Fault, ref *reference, ca
 		}
 	}
 	got.record, got.after, got.changes = r.record(), r.state(), l.watcher.seen(began)
+	got.decided = r.decided()
 	if got.converged {
 		got.late = got.record.Writes[sent:]
 		got.converged = ref == nil || maps.Equal(got.after, ref.after)
@@ -161,6 +172,9 @@ func (r *running) end(fault proxy.Kind) {
 		}
 		m.proxy.Begin(proxy.Fault{Kind: proxy.None}, nil)
 	}
+	if r.placement != nil {
+		r.placement.end() // it would decide while the hub is emptied
+	}
 }
 
 // report adds what the managers say, and returns an error if something else than they went
@@ -174,6 +188,10 @@ func (r *running) report(got *result, fault proxy.Kind) error {
 		}
 		got.log += log
 		errs = append(errs, err, m.proxy.Broken())
+	}
+	if r.placement != nil {
+		_, _, err := r.placement.report()
+		errs = append(errs, err, r.placement.proxy.Broken())
 	}
 	return errors.Join(errs...)
 }
@@ -212,6 +230,9 @@ func (r *running) restore(tb testing.TB, before target) error {
 	}
 	r.story.act(r.world)
 	r.outage(func() { r.lane.server.Restore(tb, data, nil) })
+	if r.placement != nil {
+		r.placement.kill() // its caches would be of the lost state, which is not what is tested
+	}
 	r.world.wrote = wrote
 	r.lane.watch()
 	return r.await(tb.Context(), before, apitest.RestartPatience)
@@ -219,7 +240,7 @@ func (r *running) restore(tb testing.TB, before target) error {
 
 // outage calls a function while which the API server is away.
 func (r *running) outage(during func()) {
-	for _, m := range r.managers {
+	for _, m := range r.programs() {
 		m.proxy.Outage(true)
 		defer m.proxy.Outage(false)
 	}
@@ -227,10 +248,22 @@ func (r *running) outage(during func()) {
 }
 
 func (r *running) state() map[string]string {
-	return r.lane.watcher.state(func(object map[string]any) string { return normal(object, r.world.tokens) })
+	state := r.lane.watcher.state(func(object map[string]any) string { return normal(object, r.world.tokens) })
+	if r.story.scheduled {
+		joinSlices(state)
+	}
+	return state
 }
 
-// record is that of all managers together.
+// programs are all that run.
+func (r *running) programs() []*manager {
+	if r.placement == nil {
+		return r.managers
+	}
+	return append(slices.Clone(r.managers), r.placement)
+}
+
+// record is that of all managers together; the fault may be the placement controller's.
 func (r *running) record() proxy.Record {
 	var all proxy.Record
 	for _, m := range r.managers {
@@ -240,6 +273,9 @@ func (r *running) record() proxy.Record {
 		if all.Fired.IsZero() {
 			all.Fired = one.Fired
 		}
+	}
+	if r.placement != nil && all.Fired.IsZero() {
+		all.Fired = r.placement.proxy.Record().Fired
 	}
 	return all
 }
@@ -272,7 +308,7 @@ func (r *running) await(ctx context.Context, want target, limit time.Duration, m
 	began := time.Now()
 	for {
 		reached := time.Since(began) >= want.still
-		for _, m := range r.managers {
+		for _, m := range r.programs() {
 			reached = reached && time.Since(m.proxy.LastWrite()) >= want.still
 		}
 		for _, holds := range more {
@@ -303,7 +339,7 @@ func shown(state map[string]string) (pairs, copies []string) {
 		case isForeign(key):
 		case resource == profiles:
 			pairs = append(pairs, key)
-		case resource == secrets && !slices.Contains(clusterNames, namespaceOf(key)):
+		case resource == secrets && !isOfCluster(namespaceOf(key)):
 			copies = append(copies, key)
 		}
 	}
@@ -321,6 +357,10 @@ func (r *running) why(want map[string]string) string {
 	for _, m := range r.managers {
 		_, log, _ := m.report()
 		text += "\nthe manager logged, at the end:\n" + tail(log)
+	}
+	if r.placement != nil {
+		_, log, _ := r.placement.report()
+		text += "\nthe placement controller logged, at the end:\n" + tail(log)
 	}
 	return text
 }
@@ -346,6 +386,9 @@ func (l *lane) reference(tb testing.TB, s story) (ref reference, problems []stri
 			pairs, copies := shown(got.after)
 			wanted := fmt.Sprintf("the state after the story: %v: it has the profiles %v and the copies %v; want %v and %v\n%s",
 				errNotReached, pairs, copies, sorted(s.after), sorted(s.copies(s.after)), tail(got.log))
+			if ref != nil {
+				wanted += "\nit differs from that of the first run (-first +second):\n" + cmp.Diff(ref.after, got.after)
+			}
 			return got, append(slices.Clone(got.problems), wanted)
 		}
 		return got, invariants(s, got)

@@ -22,6 +22,9 @@ type story struct {
 	// atomic is true if the hub has ClusterProfiles as Open Cluster Management defines them, with
 	// atomic lists.
 	atomic bool
+	// scheduled is true if Open Cluster Management's own placement controller decides, instead of
+	// ocmtest. Such stories have many clusters, and TestSeeded leaves them out.
+	scheduled bool
 	// calm is for how long nothing may have been written for the state after to count as
 	// reached, if that is longer than for other stories.
 	calm time.Duration
@@ -297,4 +300,5 @@ var stories = []story{
 			w.shows(teamA, "c1", "1")
 		},
 	},
+	spread(),
 }

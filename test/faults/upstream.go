@@ -33,7 +33,7 @@ const (
 )
 
 // upstreamNames are the stories of which all steps concern upstream's own writers. The others
-// are about what only this addon has: Placements that publish (place, slices), the addon on a
+// are about what only this addon has: Placements that publish (place, slices, spread), the addon on a
 // cluster (disable), what it reads of other components (replace) and its repairs of copies and
 // rights (damage).
 var upstreamNames = []string{"bind", "edit", "rotate", "unbind", "register-again", "move"}
@@ -63,7 +63,7 @@ func upstreamWriter(folder string) writer {
 		},
 		install: func(l *lane, _ []byte) {
 			l.createNamespaces(registrationNamespace, proxyNamespace)
-			l.installRights(filepath.Join(folder, "rights.yaml"))
+			l.installRights(filepath.Join(folder, "rights.yaml"), upstreamUser)
 			l.collectGarbage(filepath.Join(folder, "kube-controller-manager"))
 		},
 		commands: func(l *lane, cfg *rest.Config, _ ...string) func() []*exec.Cmd {
@@ -102,15 +102,18 @@ func upstreamCommands(folder, kubeconfig string, port int) []*exec.Cmd {
 	registration := exec.Command(filepath.Join(folder, "ocm"), "registration", "controller",
 		"--kubeconfig="+kubeconfig, "--namespace="+registrationNamespace, "--disable-leader-election",
 		fmt.Sprintf("--listen=127.0.0.1:%d", port), "--feature-gates=ClusterProfile=true")
-	registration.Env = append(os.Environ(), "POD_NAMESPACE="+registrationNamespace,
-		// Its build has a newer client-go than its release; this is how the older one behaves.
-		"KUBE_FEATURE_InOrderInformersBatchProcess=false", "KUBE_FEATURE_WatchListClient=false")
+	registration.Env = append(os.Environ(), olderClient...)
+	registration.Env = append(registration.Env, "POD_NAMESPACE="+registrationNamespace)
 	accounts := exec.Command(filepath.Join(folder, "msa"), "manager",
 		"--deploy-mode=Deployment", "--feature-gates=EphemeralIdentity=false,ClusterProfileCredSyncer=true",
 		"--metrics-bind-address=0", "--health-probe-bind-address=0")
 	accounts.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "NAMESPACE="+proxyNamespace)
 	return []*exec.Cmd{registration, accounts}
 }
+
+// olderClient is the environment of Open Cluster Management's programs: their build has a newer
+// client-go than their release, and this is how the older one behaves.
+var olderClient = []string{"KUBE_FEATURE_InOrderInformersBatchProcess=false", "KUBE_FEATURE_WatchListClient=false"}
 
 // freePort returns a port of loopback that nothing listens on, and that is none of those from which
 // the kernel chooses for clients. The registration controller refuses to choose one itself.
@@ -127,7 +130,7 @@ func freePort() int {
 }
 
 // installRights creates ClusterRoles, and gives to one user what is bound to several accounts.
-func (l *lane) installRights(path string) {
+func (l *lane) installRights(path, user string) {
 	l.tb.Helper()
 	file, err := os.Open(path)
 	apitest.Must(l.tb, err)
@@ -136,7 +139,7 @@ func (l *lane) installRights(path string) {
 	apitest.Must(l.tb, err)
 	for _, object := range objects {
 		if object.GetKind() == "ClusterRoleBinding" {
-			subject := map[string]any{"apiGroup": rbacv1.GroupName, "kind": rbacv1.UserKind, "name": upstreamUser}
+			subject := map[string]any{"apiGroup": rbacv1.GroupName, "kind": rbacv1.UserKind, "name": user}
 			apitest.Must(l.tb, unstructured.SetNestedSlice(object.Object, []any{subject}, "subjects"))
 		}
 		l.hub.MustCreate(object)
@@ -190,7 +193,7 @@ func writerNamed(tb testing.TB, name, folder string) writer {
 	tb.Helper()
 	switch {
 	case name == "":
-		return addonWriter()
+		return addonWriter(folder)
 	case name == upstreamName && folder != "":
 		return upstreamWriter(folder)
 	}

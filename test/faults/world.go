@@ -30,6 +30,7 @@ const (
 
 var clusterNames = []string{"c1", "c2", "c3", "c4", "c5", "c6"}
 
+// namespaces of all stories but for those of fleetNames, which only some hubs have.
 var namespaces = append([]string{teamA, teamB, stranger}, clusterNames...)
 
 const (
@@ -80,18 +81,23 @@ func (w *world) cluster(name, set, size string) {
 		Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: true, LeaseDurationSeconds: leaseSeconds},
 	}
 	w.MustCreate(cluster)
-	apitest.EditStatus(w, cluster, func(c *clusterv1.ManagedCluster) {
-		c.Status.Conditions = []metav1.Condition{
+	apitest.EditStatus(w, cluster, func(c *clusterv1.ManagedCluster) { c.Status = joined(name, size) })
+	w.MustCreate(proxyAddon(name))
+	w.Enable(name)
+	w.wrote[name] = append(w.wrote[name], size)
+}
+
+// joined is the status of a cluster that has joined.
+func joined(name, size string) clusterv1.ManagedClusterStatus {
+	return clusterv1.ManagedClusterStatus{
+		Conditions: []metav1.Condition{
 			ocmtest.Condition(clusterv1.ManagedClusterConditionHubAccepted, "True", "Accepted", ""),
 			ocmtest.Condition(clusterv1.ManagedClusterConditionJoined, "True", "ManagedClusterJoined", ""),
 			ocmtest.Condition(clusterv1.ManagedClusterConditionAvailable, "True", "ManagedClusterAvailable", ""),
-		}
-		c.Status.Version.Kubernetes = "v1.35.4"
-		c.Status.ClusterClaims = claims(name, size)
-	})
-	w.wrote[name] = append(w.wrote[name], size)
-	w.MustCreate(proxyAddon(name))
-	w.Enable(name)
+		},
+		Version:       clusterv1.ManagedClusterVersion{Kubernetes: "v1.35.4"},
+		ClusterClaims: claims(name, size),
+	}
 }
 
 func claims(cluster, size string) []clusterv1.ManagedClusterClaim {

@@ -3,6 +3,7 @@ package faults
 import (
 	"cmp"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -35,6 +36,8 @@ type writer struct {
 	owned []owned
 	// crds are what its hub serves besides ClusterProfiles, PlacementDecisions and accounts.
 	crds []apitest.CRDs
+	// upstream is a folder that "fleet upstream" has filled; "" if there is none.
+	upstream string
 	// user is whose rights it has.
 	user string
 	// programs are the files that its results depend on.
@@ -53,13 +56,20 @@ type owned struct {
 	only []client.ListOption
 }
 
-// addonWriter is this addon's manager.
-func addonWriter() writer {
+// addonWriter is this addon's manager. Some stories need the folder with upstream's programs.
+func addonWriter(folder string) writer {
 	return writer{
 		stories:  stories,
+		upstream: folder,
 		crds:     []apitest.CRDs{apitest.Hub(), apitest.AgentRevision(), apitest.ManagedProxyConfiguration()},
 		user:     hubtest.User,
-		programs: func(tb testing.TB) []string { return []string{hubtest.Command(tb, &rest.Config{}).Path} },
+		programs: func(tb testing.TB) []string {
+			paths := []string{hubtest.Command(tb, &rest.Config{}).Path}
+			if folder != "" {
+				paths = append(paths, filepath.Join(folder, "ocm"))
+			}
+			return paths
+		},
 		install: func(l *lane, certificate []byte) {
 			hubtest.Install(l.hub.World, "", hubtest.AllButProgram)
 			l.hub.MustCreate(gateRole())

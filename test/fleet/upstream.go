@@ -22,7 +22,8 @@ import (
 // without this addon, for tests that run it on an API server of their own: OCM's components as
 // ocm, managed-serviceaccount's as msa, kube-controller-manager, on whose garbage collector both
 // rely, and rights.yaml with the ClusterRoles and bindings that OCM's operator and
-// managed-serviceaccount's chart apply with their gates on.
+// managed-serviceaccount's chart apply with their gates on. placement-rights.yaml has those of
+// OCM's placement controller.
 func UpstreamWriters(ctx context.Context, dir string, out io.Writer) error {
 	root, err := repositoryRoot()
 	if err != nil {
@@ -37,12 +38,21 @@ func UpstreamWriters(ctx context.Context, dir string, out io.Writer) error {
 		return err
 	}
 	f := &Fleet{Root: root, Dir: dir, access: access{helm: helm}}
-	rights, err := f.upstreamRights(ctx)
-	if err != nil {
+	writers, writersErr := f.writersRights(ctx)
+	placement, placementErr := f.placementRights(ctx)
+	if err := errors.Join(writersErr, placementErr); err != nil {
 		return err
 	}
-	if err := files.Write(f.path("rights.yaml"), rights, files.Private); err != nil {
-		return err
+	for name, rights := range map[string][]*unstructured.Unstructured{
+		"rights.yaml": writers, "placement-rights.yaml": placement,
+	} {
+		text, err := rightsIn(rights)
+		if err != nil {
+			return err
+		}
+		if err := files.Write(f.path(name), text, files.Private); err != nil {
+			return err
+		}
 	}
 	for name, program := range map[string]string{
 		"kube-controller-manager": kube, "ocm": components, "msa": filepath.Join(accounts, "msa"),
@@ -57,27 +67,43 @@ func UpstreamWriters(ctx context.Context, dir string, out io.Writer) error {
 	return nil
 }
 
-// upstreamRights are ClusterRoles and ClusterRoleBindings, as YAML documents.
-func (f *Fleet) upstreamRights(ctx context.Context) ([]byte, error) {
-	sources, err := programs.OCM.ModuleDir(ctx, f.Root)
+// writersRights are those of what writes ClusterProfiles and copies of tokens, among other objects.
+func (f *Fleet) writersRights(ctx context.Context) ([]*unstructured.Unstructured, error) {
+	manifests, err := f.ocmManifests(ctx)
 	if err != nil {
 		return nil, err
 	}
-	all, err := ocm.Manifests{Dir: filepath.Join(sources, "manifests")}.RegistrationAccess()
+	all, err := manifests.RegistrationAccess()
 	if err != nil {
 		return nil, err
 	}
 	name := programs.ManagedServiceAccount.Name
-	sources, err = programs.ManagedServiceAccount.ModuleDir(ctx, f.Root)
+	sources, err := programs.ManagedServiceAccount.ModuleDir(ctx, f.Root)
 	if err != nil {
 		return nil, err
 	}
 	chart, err := f.renderChart(ctx, chart{name: name, dir: filepath.Join(sources, "charts", name)}, Gates{Tokens: true})
+	return slices.Concat(all, chart), err
+}
+
+// placementRights are those of OCM's placement controller.
+func (f *Fleet) placementRights(ctx context.Context) ([]*unstructured.Unstructured, error) {
+	manifests, err := f.ocmManifests(ctx)
 	if err != nil {
 		return nil, err
 	}
+	return manifests.PlacementAccess()
+}
+
+func (f *Fleet) ocmManifests(ctx context.Context) (ocm.Manifests, error) {
+	sources, err := programs.OCM.ModuleDir(ctx, f.Root)
+	return ocm.Manifests{Dir: filepath.Join(sources, "manifests")}, err
+}
+
+// rightsIn returns the rights among objects, as YAML documents.
+func rightsIn(objects []*unstructured.Unstructured) ([]byte, error) {
 	var text bytes.Buffer
-	for _, o := range slices.Concat(all, chart) {
+	for _, o := range objects {
 		if err := writeRight(&text, o); err != nil {
 			return nil, err
 		}

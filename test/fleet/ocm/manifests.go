@@ -120,6 +120,12 @@ func (m Manifests) RegistrationAccess() ([]*unstructured.Unstructured, error) {
 	return m.files([]string{"registration/clusterrole.yaml", "registration/clusterrolebinding.yaml"}, values)
 }
 
+// PlacementAccess is the ClusterRole of the placement controller, and its binding to the
+// controller's account.
+func (m Manifests) PlacementAccess() ([]*unstructured.Unstructured, error) {
+	return m.files([]string{"placement/clusterrole.yaml", "placement/clusterrolebinding.yaml"}, hubValues(nil))
+}
+
 // HubAccess are the service accounts of the hub with their roles.
 func (m Manifests) HubAccess(ca []byte) ([]*unstructured.Unstructured, error) {
 	return m.files(hubRBAC, hubValues(ca))
