@@ -1,4 +1,4 @@
-package inventory
+package report
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory/profiles"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/notices"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 )
@@ -16,31 +17,31 @@ import (
 // eventAction is what the controller did or refrained from.
 const eventAction = "Publish"
 
-// heldBackAfter is for how long changes of a profile must have had to wait for its budget,
-// one after the other, before somebody is told.
-const heldBackAfter = time.Minute
-
 // Reporter creates events about a namespace and about a cluster. Those about a namespace say
 // which of its profiles are withheld, or lack an access provider, and why, and what slices of
 // Placements do to clusters. Those about a cluster say that its profiles change more often than
 // their budgets allow. The request is a namespace without a name, or the name of a cluster.
 type Reporter struct {
 	rule     *selection.Rule
-	outcomes *outcomes
+	outcomes *Outcomes
 	clock    clock.PassiveClock
-	every    time.Duration // Options.WriteEvery
+	every    time.Duration
 
 	// Many clusters must not delay the events of namespaces, so the rates are their own.
 	inNamespaces, onClusters *notices.Reporter
 }
 
-func newReporter(reader client.Reader, writer client.Client, opts Options, outcomes *outcomes) *Reporter {
+// NewReporter returns a Reporter of the outcomes, and of what the rule says about Placements. every is
+// how often a profile is written that has used up its budget.
+func NewReporter(
+	reader client.Reader, writer client.Client, rule *selection.Rule, outcomes *Outcomes, clock clock.PassiveClock,
+	every time.Duration,
+) *Reporter {
 	events := func() *notices.Reporter {
-		return notices.NewReporter(reader, writer, opts.Clock, ControllerName, eventAction)
+		return notices.NewReporter(reader, writer, clock, profiles.FieldOwner, eventAction)
 	}
 	return &Reporter{
-		rule: opts.Rule, outcomes: outcomes, clock: opts.Clock, every: opts.WriteEvery,
-		inNamespaces: events(), onClusters: events(),
+		rule: rule, outcomes: outcomes, clock: clock, every: every, inNamespaces: events(), onClusters: events(),
 	}
 }
 

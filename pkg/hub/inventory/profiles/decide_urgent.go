@@ -1,4 +1,4 @@
-package inventory
+package profiles
 
 import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
@@ -7,10 +7,10 @@ import (
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 )
 
-// isUrgent reports whether a change of a profile's status must not wait for its budget:
+// IsUrgent reports whether a change of a profile's status must not wait for its budget:
 // whether the cluster is healthy and joined, or how it is reached. A condition's reason and
 // message say nothing more about that, and a spoke may change them as often as it likes.
-func isUrgent(current, desired *inventoryv1alpha1.ClusterProfile) bool {
+func IsUrgent(current, desired *inventoryv1alpha1.ClusterProfile) bool {
 	if !apiequality.Semantic.DeepEqual(current.Status.AccessProviders, desired.Status.AccessProviders) {
 		return true
 	}

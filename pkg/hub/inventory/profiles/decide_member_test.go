@@ -1,4 +1,4 @@
-package inventory
+package profiles
 
 import (
 	"testing"
@@ -9,7 +9,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 )
 
-func TestHolderOf(t *testing.T) {
+func TestMemberIDHolder(t *testing.T) {
 	old, young := time.Unix(1, 0), time.Unix(2, 0)
 	tests := map[string]struct {
 		last      string
@@ -39,7 +39,7 @@ func TestHolderOf(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := holderOf("id", test.last, test.claimants); got != test.want {
+			if got := MemberIDHolder("id", test.last, test.claimants); got != test.want {
 				t.Errorf("the holder is %q, want %q", got, test.want)
 			}
 		})
@@ -50,18 +50,18 @@ func TestMemberIDOf(t *testing.T) {
 	for name, test := range map[string]struct {
 		wanted  string
 		holders map[string]string
-		want    memberID
+		want    MemberID
 	}{
-		"no label":                    {holders: map[string]string{"c": "c"}, want: memberID{id: "c"}},
-		"a free id":                   {wanted: "x", holders: map[string]string{"x": "c"}, want: memberID{id: "x"}},
-		"a taken id: the name":        {wanted: "x", holders: map[string]string{"x": "d", "c": "c"}, want: memberID{id: "c", refused: "x"}},
-		"the name is another's id":    {holders: map[string]string{"c": "d"}, want: memberID{refused: "c"}},
-		"nobody asks for it any more": {wanted: "x", holders: map[string]string{"c": "c"}, want: memberID{id: "x"}},
-		"both are another cluster's":  {wanted: "x", holders: map[string]string{"x": "d", "c": "e"}, want: memberID{refused: "x"}},
+		"no label":                    {holders: map[string]string{"c": "c"}, want: MemberID{ID: "c"}},
+		"a free id":                   {wanted: "x", holders: map[string]string{"x": "c"}, want: MemberID{ID: "x"}},
+		"a taken id: the name":        {wanted: "x", holders: map[string]string{"x": "d", "c": "c"}, want: MemberID{ID: "c", Refused: "x"}},
+		"the name is another's id":    {holders: map[string]string{"c": "d"}, want: MemberID{Refused: "c"}},
+		"nobody asks for it any more": {wanted: "x", holders: map[string]string{"c": "c"}, want: MemberID{ID: "x"}},
+		"both are another cluster's":  {wanted: "x", holders: map[string]string{"x": "d", "c": "e"}, want: MemberID{Refused: "x"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := memberIDOf("c", test.wanted, func(id string) string { return test.holders[id] })
-			if diff := cmp.Diff(test.want, got, cmp.AllowUnexported(memberID{})); diff != "" {
+			if diff := cmp.Diff(test.want, got, cmp.AllowUnexported(MemberID{})); diff != "" {
 				t.Errorf("member id (-want +got):\n%s", diff)
 			}
 		})

@@ -1,34 +1,35 @@
-package inventory
+package report
 
 import (
 	"slices"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory/profiles"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/metrics"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 )
 
 // countedAs returns the state under which a pair with an outcome is counted; known is false
 // for a pair without one.
-func countedAs(out outcome, known bool) metrics.Pair {
+func countedAs(out Outcome, known bool) metrics.Pair {
 	if !known {
 		return metrics.Pair{}
 	}
-	switch out.kind {
-	case inPlace:
+	switch out.Kind {
+	case InPlace:
 		return metrics.Pair{State: contract.ReasonSynced}
-	case undecided, doubtful:
+	case Undecided, Doubtful:
 		return metrics.Pair{State: contract.ReasonSelectionUnknown}
-	case foreign:
+	case Foreign:
 		return metrics.Pair{State: contract.ReasonForeignProfile}
-	case leftAlone:
+	case LeftAlone:
 		return metrics.Pair{State: metrics.StateLeftAlone}
-	case failed:
+	case Failed:
 		return metrics.Pair{State: contract.ReasonWriteFailed}
-	case contested:
+	case Contested:
 		return metrics.Pair{State: contract.ReasonContested}
 	default:
-		return metrics.Pair{Withheld: out.reason}
+		return metrics.Pair{Withheld: out.Reason}
 	}
 }
 
@@ -37,7 +38,7 @@ const restsOnPlacements = "placements.cluster.open-cluster-management.io"
 
 // withheldFor returns why a pair must have no profile, in the order in which the rule
 // decides.
-func withheldFor(o observed, s selection.Result) string {
+func withheldFor(o profiles.Observed, s selection.Result) string {
 	switch {
 	case o.Cluster == nil:
 		return metrics.WithheldClusterMissing

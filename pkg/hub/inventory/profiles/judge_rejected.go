@@ -1,4 +1,4 @@
-package inventory
+package profiles
 
 import (
 	"fmt"
@@ -26,7 +26,7 @@ const maxRejected = 100_000
 func (l Limits) rejectedOf(cluster *clusterv1.ManagedCluster, kept int) map[string]int {
 	claims := cluster.Status.ClusterClaims
 	if len(claims) == kept {
-		return rejectedBefore(cluster)
+		return Rejected(cluster)
 	}
 	times := make(map[string]int, len(claims))
 	for _, claim := range claims {
@@ -63,8 +63,8 @@ func rememberRejected(cluster *clusterv1.ManagedCluster, rejected map[string]int
 	cluster.Annotations[annotationRejected] = strings.Join(counts, ",")
 }
 
-// rejectedBefore returns how many claims were left out of a cached ManagedCluster.
-func rejectedBefore(cluster *clusterv1.ManagedCluster) map[string]int {
+// Rejected returns how many claims were left out of a cached ManagedCluster.
+func Rejected(cluster *clusterv1.ManagedCluster) map[string]int {
 	text := cluster.Annotations[annotationRejected]
 	if text == "" {
 		return nil

@@ -1,4 +1,4 @@
-package inventory
+package profiles
 
 import (
 	"cmp"
@@ -27,6 +27,9 @@ type Limits struct {
 	// their values are label values. LabelProblem must accept each.
 	PropertyLabels []string
 }
+
+// MaxNames bounds how many names a message or an event lists.
+const MaxNames = 10
 
 // How many invalid claims are named, and in how many bytes. The others are counted.
 const (
@@ -147,7 +150,7 @@ func rememberLeftOut(cluster *clusterv1.ManagedCluster, leftOut []string) {
 		return
 	}
 	var lines []string
-	for _, line := range leftOut[:min(len(leftOut), maxNames)] {
+	for _, line := range leftOut[:min(len(leftOut), MaxNames)] {
 		lines = append(lines, kube.Shorten(line, maxNamedClaimsBytes))
 	}
 	cluster.Annotations = map[string]string{annotationLeftOut: strings.Join(lines, "\n")}

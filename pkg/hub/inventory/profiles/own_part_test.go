@@ -1,4 +1,4 @@
-package inventory
+package profiles
 
 import (
 	"testing"
@@ -25,7 +25,7 @@ func TestOwnPart(t *testing.T) {
 		p.Status.Conditions = []metav1.Condition{{Type: "Joined", Status: "True"}, {Type: "Theirs", Status: "True"}}
 		p.Status.AccessProviders = []inventoryv1alpha1.AccessProvider{{Name: "open-cluster-management"}, {Name: "theirs"}}
 		change(p)
-		return ownPart(p)
+		return OwnPart(p)
 	}
 	before := profile(func(*inventoryv1alpha1.ClusterProfile) {})
 	for name, test := range map[string]struct {

@@ -1,4 +1,4 @@
-package inventory
+package profiles
 
 import (
 	"fmt"
@@ -13,32 +13,34 @@ import (
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
+
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 )
 
 // numbered are claims c000, c001 and so on, each of ten bytes.
 func numbered(from, to int) []clusterv1.ManagedClusterClaim {
 	var claims []clusterv1.ManagedClusterClaim
 	for i := from; i < to; i++ {
-		claims = append(claims, claim(fmt.Sprintf("c%03d", i), "sixsix"))
+		claims = append(claims, ocmtest.Claim(fmt.Sprintf("c%03d", i), "sixsix"))
 	}
 	return claims
 }
 
 func TestJudgeClaims(t *testing.T) {
-	large := claim("c000a", strings.Repeat("v", 25))
+	large := ocmtest.Claim("c000a", strings.Repeat("v", 25))
 	tests := map[string]struct {
 		claims, kept []clusterv1.ManagedClusterClaim
 		leftOut      []string
 	}{
 		"none":                 {},
 		"as many as fit":       {claims: numbered(0, 10), kept: numbered(0, 10)},
-		"as many bytes as fit": {claims: append(numbered(0, 7), claim("z", strings.Repeat("v", 29))), kept: append(numbered(0, 7), claim("z", strings.Repeat("v", 29)))},
+		"as many bytes as fit": {claims: append(numbered(0, 7), ocmtest.Claim("z", strings.Repeat("v", 29))), kept: append(numbered(0, 7), ocmtest.Claim("z", strings.Repeat("v", 29)))},
 		"one too many: the last": {
 			claims: numbered(0, 11), kept: numbered(0, 10),
 			leftOut: []string{`1 of 11 claims, from "c010" on: a profile has at most 10, with 100 bytes in all`},
 		},
 		"one byte too many: the last": {
-			claims: append(numbered(0, 7), claim("z", strings.Repeat("v", 30))), kept: numbered(0, 7),
+			claims: append(numbered(0, 7), ocmtest.Claim("z", strings.Repeat("v", 30))), kept: numbered(0, 7),
 			leftOut: []string{`1 of 8 claims, from "z" on: a profile has at most 10, with 100 bytes in all`},
 		},
 		"one more large one displaces as many of the last as it needs room, and cuts no value": {
@@ -46,12 +48,12 @@ func TestJudgeClaims(t *testing.T) {
 			leftOut: []string{`3 of 11 claims, from "c007" on: a profile has at most 10, with 100 bytes in all`},
 		},
 		"what is invalid takes no room": {
-			claims: append(numbered(0, 10), claim("a", ""), claim("b", "1"), claim("b", "2")), kept: numbered(0, 10),
+			claims: append(numbered(0, 10), ocmtest.Claim("a", ""), ocmtest.Claim("b", "1"), ocmtest.Claim("b", "2")), kept: numbered(0, 10),
 			leftOut: []string{`"a" has no value`, `"b" occurs 2 times`},
 		},
 		"a name that does not print, such as one that steers a terminal": {
-			claims: []clusterv1.ManagedClusterClaim{claim("a\x1b[2J", "1"), claim("b", "line\nline")},
-			kept:   []clusterv1.ManagedClusterClaim{claim("b", "line\nline")}, leftOut: []string{`"a\x1b[2J" has a name with unprintable characters`},
+			claims: []clusterv1.ManagedClusterClaim{ocmtest.Claim("a\x1b[2J", "1"), ocmtest.Claim("b", "line\nline")},
+			kept:   []clusterv1.ManagedClusterClaim{ocmtest.Claim("b", "line\nline")}, leftOut: []string{`"a\x1b[2J" has a name with unprintable characters`},
 		},
 		"many that are invalid: some are named": {
 			claims: func() []clusterv1.ManagedClusterClaim {
@@ -105,7 +107,7 @@ func FuzzWhatASpokeSends(f *testing.F) {
 	f.Add("", "\xff", strings.Repeat("x", 300), strings.Repeat("y", 2000), strings.Repeat("v", 70), "\n\n")
 	f.Fuzz(func(t *testing.T, name1, value1, name2, value2, version, annotation string) {
 		cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{annotationLeftOut: annotation}}}
-		cluster.Status.ClusterClaims = []clusterv1.ManagedClusterClaim{claim(name1, value1), claim(name2, value2)}
+		cluster.Status.ClusterClaims = []clusterv1.ManagedClusterClaim{ocmtest.Claim(name1, value1), ocmtest.Claim(name2, value2)}
 		cluster.Status.Version.Kubernetes = version
 		once := asCached(cluster)
 		for _, c := range once.Status.ClusterClaims {
@@ -135,7 +137,7 @@ func FuzzCopiedLabels(f *testing.F) {
 		profile := &inventoryv1alpha1.ClusterProfile{ObjectMeta: metav1.ObjectMeta{
 			Annotations: map[string]string{"inventory.open-cluster-management.io/copied-labels": annotation},
 			ManagedFields: []metav1.ManagedFieldsEntry{{
-				Manager: ControllerName, Operation: metav1.ManagedFieldsOperationUpdate, FieldsV1: metav1.NewFieldsV1(string(record)),
+				Manager: FieldOwner, Operation: metav1.ManagedFieldsOperationUpdate, FieldsV1: metav1.NewFieldsV1(string(record)),
 			}},
 		}}
 		for _, key := range copiedBefore(profile) {
@@ -144,4 +146,30 @@ func FuzzCopiedLabels(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestRejectedClaimsByReason(t *testing.T) {
+	claims := []clusterv1.ManagedClusterClaim{
+		ocmtest.Claim("", "1"), ocmtest.Claim(strings.Repeat("n", 300), "1"), ocmtest.Claim("a\x1b", "1"), ocmtest.Claim("twice", "1"), ocmtest.Claim("twice", "2"),
+		ocmtest.Claim("empty", ""), ocmtest.Claim("long", strings.Repeat("v", 2000)), ocmtest.Claim("binary", "\xff"),
+		ocmtest.Claim("a", "1"), ocmtest.Claim("b", "2"), ocmtest.Claim("c", "3"), ocmtest.Claim("d", "4"),
+	}
+	limits := Limits{Properties: 2, PropertyBytes: 100}
+	kept, _ := limits.judgeClaims(claims)
+	want := map[string]int{"Name": 3, "Duplicate": 2, "Empty": 1, "TooLong": 1, "NotText": 1, "Limit": 2}
+	if diff := cmp.Diff(want, limits.rejectedOf(clusterOf(claims), len(kept))); diff != "" {
+		t.Errorf("rejected (-want +got):\n%s", diff)
+	}
+	cached := &clusterv1.ManagedCluster{}
+	rememberRejected(cached, want)
+	if diff := cmp.Diff(want, limits.rejectedOf(cached, 0)); diff != "" {
+		t.Errorf("remembered (-want +got):\n%s", diff)
+	}
+	const wild = "Limit=999999999,Empty=-3,x=7,Name=,=,Duplicate=2"
+	cached.Annotations[annotationRejected] = wild
+	again := &clusterv1.ManagedCluster{}
+	rememberRejected(again, Rejected(cached))
+	if got := again.Annotations[annotationRejected]; got != "Duplicate=2,Limit=100000" {
+		t.Errorf("what a spoke wrote becomes %q", got)
+	}
 }

@@ -1,4 +1,4 @@
-package inventory
+package profiles
 
 import (
 	"cmp"
@@ -43,26 +43,26 @@ var profileConditions = []shownCondition{
 	{contract.ProfileConditionJoined, clusterv1.ManagedClusterConditionJoined},
 }
 
-// desiredProfile returns what a pair's profile must be: the observed one, if any, with
+// Desired returns what a pair's profile must be: the observed one, if any, with
 // everything that this addon owns corrected and everything else unchanged. now is when a
 // property's new value was first seen. The second result lists what was left out of the
 // cluster, and why.
-func desiredProfile(o observed, allow []string, now metav1.Time) (*inventoryv1alpha1.ClusterProfile, []string) {
+func Desired(o Observed, allow []string, now metav1.Time) (*inventoryv1alpha1.ClusterProfile, []string) {
 	cluster := o.Cluster
 	profile := o.Profile.DeepCopy()
 	if profile == nil {
 		profile = &inventoryv1alpha1.ClusterProfile{
-			ObjectMeta: metav1.ObjectMeta{Namespace: o.pair.Namespace, Name: cluster.Name},
+			ObjectMeta: metav1.ObjectMeta{Namespace: o.Pair.Namespace, Name: cluster.Name},
 			Spec: inventoryv1alpha1.ClusterProfileSpec{
 				ClusterManager: inventoryv1alpha1.ClusterManager{Name: contract.ClusterManagerName},
 			},
 		}
 	}
-	member := o.member
-	if member == (memberID{}) {
-		member.id = cmp.Or(wantedMemberID(cluster), cluster.Name)
+	member := o.Member
+	if member == (MemberID{}) {
+		member.ID = cmp.Or(WantedMemberID(cluster), cluster.Name)
 	}
-	leftOut := append(leftOutOf(cluster), setMetadata(profile, cluster, member.id, allow)...)
+	leftOut := append(leftOutOf(cluster), setMetadata(profile, cluster, member.ID, allow)...)
 	if problem := member.problem(); problem != "" {
 		leftOut = append(leftOut, problem)
 	}
@@ -73,37 +73,37 @@ func desiredProfile(o observed, allow []string, now metav1.Time) (*inventoryv1al
 			beyond, maxRecordBytes>>10))
 	}
 	setAnnotation(profile, contract.AnnotationProperties,
-		desiredRecord(claims, profile.Status.Properties, authors, isAdoption(o)))
+		desiredRecord(claims, profile.Status.Properties, authors, IsAdoption(o)))
 	profile.Spec.DisplayName = displayName(cluster)
 	profile.Status.Version.Kubernetes = cluster.Status.Version.Kubernetes
 	for _, condition := range profileConditions {
 		showCondition(profile, condition.target, meta.FindStatusCondition(cluster.Status.Conditions, condition.source), now)
 	}
 	profile.Status.Properties = desiredProperties(claims, profile.Status.Properties, authors, now)
-	profile.Status.AccessProviders, _ = desiredAccess(o)
+	profile.Status.AccessProviders, _ = DesiredAccess(o)
 	return profile, leftOut
 }
 
-// maxAccessProviders is how many a ClusterProfile v1alpha2 may have (cluster-inventory-api,
+// MaxAccessProviders is how many a ClusterProfile v1alpha2 may have (cluster-inventory-api,
 // after v0.1.3). With more, writes of consumers that use this version may be refused.
-const maxAccessProviders = 64
+const MaxAccessProviders = 64
 
-// desiredAccess returns the profile's access providers with this addon's own corrected. It
+// DesiredAccess returns the profile's access providers with this addon's own corrected. It
 // leaves out its own, the last by name first, where other writers leave no room, and returns
 // which.
-func desiredAccess(o observed) (providers []inventoryv1alpha1.AccessProvider, leftOut []string) {
+func DesiredAccess(o Observed) (providers []inventoryv1alpha1.AccessProvider, leftOut []string) {
 	if o.Profile != nil {
 		providers = o.Profile.Status.AccessProviders
 	}
-	providers = access.Merge(providers, o.Cluster.Name, o.access)
+	providers = access.Merge(providers, o.Cluster.Name, o.Access)
 	var ours []string
-	for _, state := range []access.ProviderState{o.access.Proxy, o.access.Direct} {
+	for _, state := range []access.ProviderState{o.Access.Proxy, o.Access.Direct} {
 		if state.Provider != nil {
 			ours = append(ours, state.Provider.Name)
 		}
 	}
 	slices.Sort(ours)
-	for len(providers) > maxAccessProviders && len(ours) > 0 {
+	for len(providers) > MaxAccessProviders && len(ours) > 0 {
 		name := ours[len(ours)-1]
 		ours, leftOut = ours[:len(ours)-1], append(leftOut, name)
 		providers = slices.DeleteFunc(slices.Clone(providers), func(p inventoryv1alpha1.AccessProvider) bool {
@@ -236,7 +236,7 @@ func setByUs(record []metav1.ManagedFieldsEntry) []string {
 // isOurRecord reports whether an entry of the managed fields records what this addon has
 // set outside the status.
 func isOurRecord(entry metav1.ManagedFieldsEntry) bool {
-	return entry.Manager == ControllerName && entry.Subresource == "" && entry.FieldsV1 != nil
+	return entry.Manager == FieldOwner && entry.Subresource == "" && entry.FieldsV1 != nil
 }
 
 // hasUnlistedLabel reports whether a profile has a label that may be a copy although the
@@ -327,9 +327,9 @@ func desiredProperties(
 	return properties
 }
 
-// metadataChanges returns the part of a merge patch that turns current's metadata and spec
+// MetadataChanges returns the part of a merge patch that turns current's metadata and spec
 // into desired's, or nil if they already agree.
-func metadataChanges(current, desired *inventoryv1alpha1.ClusterProfile) map[string]any {
+func MetadataChanges(current, desired *inventoryv1alpha1.ClusterProfile) map[string]any {
 	metadata := map[string]any{}
 	if labels := mapChanges(current.Labels, desired.Labels); labels != nil {
 		metadata["labels"] = labels
@@ -350,9 +350,9 @@ func metadataChanges(current, desired *inventoryv1alpha1.ClusterProfile) map[str
 	return changes
 }
 
-// statusChanges is metadataChanges for the status subresource. A merge patch
+// StatusChanges is MetadataChanges for the status subresource. A merge patch
 // replaces lists as a whole, so they include other writers' entries of current.
-func statusChanges(current, desired *inventoryv1alpha1.ClusterProfile) map[string]any {
+func StatusChanges(current, desired *inventoryv1alpha1.ClusterProfile) map[string]any {
 	status := map[string]any{}
 	if current.Status.Version.Kubernetes != desired.Status.Version.Kubernetes {
 		status["version"] = map[string]any{"kubernetes": orNull(desired.Status.Version.Kubernetes)}
@@ -370,6 +370,11 @@ func statusChanges(current, desired *inventoryv1alpha1.ClusterProfile) map[strin
 		return nil
 	}
 	return map[string]any{"status": status}
+}
+
+// IsAsDesired reports whether there is a profile in which nothing is to be changed.
+func IsAsDesired(current, desired *inventoryv1alpha1.ClusterProfile) bool {
+	return current != nil && MetadataChanges(current, desired) == nil && StatusChanges(current, desired) == nil
 }
 
 func mapChanges(current, desired map[string]string) map[string]any {

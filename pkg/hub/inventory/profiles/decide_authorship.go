@@ -1,4 +1,4 @@
-package inventory
+package profiles
 
 import (
 	"bytes"
@@ -15,10 +15,13 @@ import (
 )
 
 const (
-	// mixedFieldOwner is the field manager of a status with properties of other clients.
-	// Without these, it is ControllerName: an atomic list that it was the last to write is
+	// FieldOwner is the field manager of the profiles.
+	FieldOwner = "hub.inventory"
+
+	// MixedFieldOwner is the field manager of a status with properties of other clients.
+	// Without these, it is FieldOwner: an atomic list that it was the last to write is
 	// this addon's as a whole.
-	mixedFieldOwner = ControllerName + "-status"
+	MixedFieldOwner = FieldOwner + "-status"
 
 	// upstreamFieldOwner is the field manager of OCM's registration controller, whose
 	// properties are taken over with the profile (OCM, manifests/cluster-manager/management/
@@ -104,10 +107,10 @@ func managedProperties(record []metav1.ManagedFieldsEntry) managed {
 			continue
 		}
 		authors++
-		if len(fields) == 0 && entry.Manager == ControllerName {
+		if len(fields) == 0 && entry.Manager == FieldOwner {
 			m.all = true
 		}
-		isOurs := slices.Contains([]string{ControllerName, mixedFieldOwner, upstreamFieldOwner}, entry.Manager)
+		isOurs := slices.Contains([]string{FieldOwner, MixedFieldOwner, upstreamFieldOwner}, entry.Manager)
 		for field, content := range fields {
 			var key struct {
 				Name string `json:"name"`
@@ -263,10 +266,10 @@ func encodeName(name string) string {
 	return strings.TrimSuffix(text.String(), "\n")
 }
 
-// overruled returns the names of the properties of a profile of ours that another client
+// Overruled returns the names of the properties of a profile of ours that another client
 // has written with another value than the cluster's claims have.
-func overruled(o observed) []string {
-	if o.Profile == nil || isAdoption(o) {
+func Overruled(o Observed) []string {
+	if o.Profile == nil || IsAdoption(o) {
 		return nil
 	}
 	var names []string
@@ -280,9 +283,9 @@ func overruled(o observed) []string {
 	return names
 }
 
-// othersProperties returns the names of the properties of a profile that stay although
+// OthersProperties returns the names of the properties of a profile that stay although
 // there is no claim of their name.
-func othersProperties(o observed) []string {
+func OthersProperties(o Observed) []string {
 	if o.Profile == nil {
 		return nil
 	}
@@ -292,8 +295,8 @@ func othersProperties(o observed) []string {
 	})
 }
 
-// isAdoption reports whether a profile is about to become ours.
-func isAdoption(o observed) bool { return o.Profile != nil && !selection.IsMarked(o.Profile) }
+// IsAdoption reports whether a profile is about to become ours.
+func IsAdoption(o Observed) bool { return o.Profile != nil && !selection.IsMarked(o.Profile) }
 
 // digestSubresource marks the entry of a cached profile's managed fields that stands for
 // those about status.properties, which may have a hundred bytes for each. No object of the

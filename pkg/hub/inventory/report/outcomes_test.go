@@ -1,4 +1,4 @@
-package inventory
+package report
 
 import (
 	"testing"
@@ -7,6 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/metrics"
 )
 
 func TestOutcomesAnnounceChanges(t *testing.T) {
@@ -15,14 +17,14 @@ func TestOutcomesAnnounceChanges(t *testing.T) {
 		t.Cleanup(q.ShutDown)
 		return q
 	}
-	o := newOutcomes()
-	o.reportTrigger.Delay = 0
+	o := NewOutcomes()
+	o.Trigger.Delay = 0
 	namespaces := queue()
 	pair := types.NamespacedName{Namespace: "ns", Name: "c"}
 	var clusters []string
-	o.statusChanged = func(cluster string) { clusters = append(clusters, cluster) }
-	o.set(pair, outcome{kind: foreign}) // before the controller of events starts: kept for it
-	if err := o.reportTrigger.Start(t.Context(), namespaces); err != nil {
+	o.StatusChanged = func(cluster string) { clusters = append(clusters, cluster) }
+	o.Set(pair, Outcome{Kind: Foreign}) // before the controller of events starts: kept for it
+	if err := o.Trigger.Start(t.Context(), namespaces); err != nil {
 		t.Fatal(err)
 	}
 	told := func() []string {
@@ -43,11 +45,11 @@ func TestOutcomesAnnounceChanges(t *testing.T) {
 		do   func()
 		want []string
 	}{
-		{"the same again: no word", func() { o.set(pair, outcome{kind: foreign}) }, nil},
-		{"another outcome", func() { o.set(pair, outcome{kind: inPlace, properties: []string{"p"}}) }, []string{"c", "ns"}},
-		{"an equal outcome: no word", func() { o.set(pair, outcome{kind: inPlace, properties: []string{"p"}}) }, nil},
-		{"forgotten", func() { o.forget(pair) }, []string{"c", "ns"}},
-		{"forgotten already: no word", func() { o.forget(pair) }, nil},
+		{"the same again: no word", func() { o.Set(pair, Outcome{Kind: Foreign}) }, nil},
+		{"another outcome", func() { o.Set(pair, Outcome{Kind: InPlace, Properties: []string{"p"}}) }, []string{"c", "ns"}},
+		{"an equal outcome: no word", func() { o.Set(pair, Outcome{Kind: InPlace, Properties: []string{"p"}}) }, nil},
+		{"forgotten", func() { o.Forget(pair) }, []string{"c", "ns"}},
+		{"forgotten already: no word", func() { o.Forget(pair) }, nil},
 	}
 	for _, step := range steps {
 		step.do()
@@ -57,5 +59,15 @@ func TestOutcomesAnnounceChanges(t *testing.T) {
 	}
 	if len(o.clusters)+len(o.namespaces)+len(o.pairs) != 0 {
 		t.Error("what is forgotten must leave no memory")
+	}
+}
+
+// BenchmarkCounting measures the cost of one outcome.
+func BenchmarkCounting(b *testing.B) {
+	o := NewOutcomes()
+	o.Metrics = metrics.New(metrics.Options{})
+	pair := types.NamespacedName{Namespace: "ns", Name: "c"}
+	for i := range b.N {
+		o.Set(pair, Outcome{Kind: Kind(i % 2)})
 	}
 }

@@ -1,4 +1,4 @@
-package inventory
+package profiles
 
 import (
 	"cmp"
@@ -12,10 +12,10 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-// holderOf returns which claimant has a member id. The one that had it last keeps it, as far
-// as this process or, after a start, a profile knows. Otherwise the id belongs to the cluster
-// of that name, or else to the oldest.
-func holderOf(id, last string, claimants []selection.MemberIDClaimant) string {
+// MemberIDHolder returns which claimant has a member id. The one that had it last keeps it; last
+// is empty if that is not known, and then a profile may show it. Otherwise the id belongs to the
+// cluster of that name, or else to the oldest.
+func MemberIDHolder(id, last string, claimants []selection.MemberIDClaimant) string {
 	if len(claimants) == 0 {
 		return ""
 	}
@@ -32,12 +32,6 @@ func holderOf(id, last string, claimants []selection.MemberIDClaimant) string {
 	return best.Name
 }
 
-// MemberIDHolder returns which claimant has a member id, as far as that can be told without
-// knowing which one had it last.
-func MemberIDHolder(id string, claimants []selection.MemberIDClaimant) string {
-	return holderOf(id, "", claimants)
-}
-
 // before orders what is true first.
 func before(a, b bool) int {
 	switch {
@@ -50,33 +44,31 @@ func before(a, b bool) int {
 	}
 }
 
-// memberID is what is known about the member id of a cluster.
-type memberID struct {
-	// id is the cluster's, empty if another cluster has its name as its id.
-	id string
+// MemberID is what is known about the member id of a cluster.
+type MemberID struct {
+	// ID is the cluster's, empty if another cluster has its name as its id.
+	ID string
 
-	// refused is the id that the cluster asks for and does not get.
-	refused string
+	// Refused is the id that the cluster asks for and does not get.
+	Refused string
 }
 
-// MemberIDOf returns the member id of a cluster, given who has which, and the one that it asks for
-// and does not get, if any. id is empty if another cluster has its name as its id.
-func MemberIDOf(cluster *clusterv1.ManagedCluster, holder func(id string) string) (id, refused string) {
-	m := memberIDOf(cluster.Name, wantedMemberID(cluster), holder)
-	return m.id, m.refused
+// MemberIDOf returns the member id of a cluster, given who has which.
+func MemberIDOf(cluster *clusterv1.ManagedCluster, holder func(id string) string) MemberID {
+	return memberIDOf(cluster.Name, WantedMemberID(cluster), holder)
 }
 
 // MemberIDsOf returns the member ids that a cluster may have: the one that its label asks for, if
 // any, and its name.
 func MemberIDsOf(cluster *clusterv1.ManagedCluster) []string {
-	if wanted := wantedMemberID(cluster); wanted != "" {
+	if wanted := WantedMemberID(cluster); wanted != "" {
 		return []string{wanted, cluster.Name}
 	}
 	return []string{cluster.Name}
 }
 
-// wantedMemberID returns the id that a cluster's label asks for instead of its name, if any.
-func wantedMemberID(cluster *clusterv1.ManagedCluster) string {
+// WantedMemberID returns the id that a cluster's label asks for instead of its name, if any.
+func WantedMemberID(cluster *clusterv1.ManagedCluster) string {
 	wanted := cluster.Labels[contract.LabelInventoryMemberID]
 	if wanted == cluster.Name || len(validation.IsValidLabelValue(wanted)) > 0 {
 		return ""
@@ -85,42 +77,42 @@ func wantedMemberID(cluster *clusterv1.ManagedCluster) string {
 }
 
 // memberIDOf decides between the id that a cluster's label asks for, if any, and its name.
-func memberIDOf(cluster, wanted string, holder func(id string) string) memberID {
-	var result memberID
+func memberIDOf(cluster, wanted string, holder func(id string) string) MemberID {
+	var result MemberID
 	for _, id := range []string{wanted, cluster} {
 		if id == "" {
 			continue
 		}
 		owner := holder(id)
 		if owner == cluster || owner == "" { // or nobody asks for it, so the label is about to change
-			result.id = id
+			result.ID = id
 			return result
 		}
-		if result.refused == "" {
-			result.refused = id
+		if result.Refused == "" {
+			result.Refused = id
 		}
 	}
 	return result
 }
 
-// shownMemberID is what is known from a profile alone: the id that it has counts as right if
+// ShownMemberID is what is known from a profile alone: the id that it has counts as right if
 // the cluster may have it.
-func shownMemberID(o observed) memberID {
+func ShownMemberID(o Observed) MemberID {
 	if o.Profile == nil || o.Cluster == nil {
-		return memberID{}
+		return MemberID{}
 	}
 	id := o.Profile.Labels[contract.LabelInventoryMemberID]
-	if id != o.Cluster.Name && id != wantedMemberID(o.Cluster) {
-		return memberID{}
+	if id != o.Cluster.Name && id != WantedMemberID(o.Cluster) {
+		return MemberID{}
 	}
-	return memberID{id: id}
+	return MemberID{ID: id}
 }
 
 // problem says which member id a cluster does not get, or nothing. It does not name the
 // holder: a spoke reads this, and chooses which ids to ask for.
-func (m memberID) problem() string {
-	if m.refused == "" {
+func (m MemberID) problem() string {
+	if m.Refused == "" {
 		return ""
 	}
-	return "the member id " + kube.Quote(m.refused) + ", which another cluster has"
+	return "the member id " + kube.Quote(m.Refused) + ", which another cluster has"
 }

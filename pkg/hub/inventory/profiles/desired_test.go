@@ -1,4 +1,4 @@
-package inventory
+package profiles
 
 import (
 	"encoding/json"
@@ -37,7 +37,7 @@ func TestDesiredProfile(t *testing.T) {
 					ocmtest.Condition("ManagedClusterConditionAvailable", "True", "ManagedClusterAvailable", "fine"),
 					ocmtest.Condition("ManagedClusterJoined", "True", "ManagedClusterJoined", "in"),
 				},
-				ClusterClaims: []clusterv1.ManagedClusterClaim{claim("b", "2"), claim("a", "1")},
+				ClusterClaims: []clusterv1.ManagedClusterClaim{ocmtest.Claim("b", "2"), ocmtest.Claim("a", "1")},
 			},
 		}
 		for _, change := range changes {
@@ -280,9 +280,9 @@ func TestDesiredProfile(t *testing.T) {
 		"invalid claims are left out alone": {
 			cluster: cluster(func(c *clusterv1.ManagedCluster) {
 				c.Status.ClusterClaims = append(c.Status.ClusterClaims,
-					claim("empty", ""), claim("long", strings.Repeat("x", 1025)), claim("fits", strings.Repeat("x", 1024)),
-					claim("twice", "1"), claim("twice", "1"), claim("", "v"),
-					claim(strings.Repeat("n", 254), "v"), claim("bytes", "\xff"), claim("\xfe", "v"))
+					ocmtest.Claim("empty", ""), ocmtest.Claim("long", strings.Repeat("x", 1025)), ocmtest.Claim("fits", strings.Repeat("x", 1024)),
+					ocmtest.Claim("twice", "1"), ocmtest.Claim("twice", "1"), ocmtest.Claim("", "v"),
+					ocmtest.Claim(strings.Repeat("n", 254), "v"), ocmtest.Claim("bytes", "\xff"), ocmtest.Claim("\xfe", "v"))
 			}),
 			want: profile(func(p *inventoryv1alpha1.ClusterProfile) {
 				p.Status.Properties = append(p.Status.Properties,
@@ -301,16 +301,16 @@ func TestDesiredProfile(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			about := func(profile *inventoryv1alpha1.ClusterProfile) observed {
+			about := func(profile *inventoryv1alpha1.ClusterProfile) Observed {
 				o := situation()
-				o.Cluster, o.Profile, o.access = asCached(test.cluster), profile.DeepCopy(), test.ways
+				o.Cluster, o.Profile, o.Access = asCached(test.cluster), profile.DeepCopy(), test.ways
 				if profile != nil && profile.ManagedFields == nil {
 					o.Profile.ManagedFields = []metav1.ManagedFieldsEntry{{Subresource: "authorship"}} // we wrote all properties
 				}
 				return o
 			}
 			before := test.current.DeepCopy()
-			got, problems := desiredProfile(about(test.current), test.allow, later)
+			got, problems := Desired(about(test.current), test.allow, later)
 			if diff := cmp.Diff(test.want, got, cmpopts.EquateEmpty(), unmanaged); diff != "" {
 				t.Errorf("profile (-want +got):\n%s", diff)
 			}
@@ -320,7 +320,7 @@ func TestDesiredProfile(t *testing.T) {
 			if diff := cmp.Diff(before, test.current); diff != "" {
 				t.Errorf("the profile as it was has been changed (-before +after):\n%s", diff)
 			}
-			again, _ := desiredProfile(about(got), test.allow, metav1.Now())
+			again, _ := Desired(about(got), test.allow, metav1.Now())
 			if diff := cmp.Diff(got, again, cmpopts.EquateEmpty(), unmanaged); diff != "" {
 				t.Errorf("a second look wants something else (-first +second):\n%s", diff)
 			}
@@ -331,17 +331,17 @@ func TestDesiredProfile(t *testing.T) {
 // The cache of Namespaces may lag behind that of ClusterProfiles, or lead it.
 func TestAProfileNeedsNoCachedNamespace(t *testing.T) {
 	o := situation()
-	want, _ := desiredProfile(o, nil, early)
+	want, _ := Desired(o, nil, early)
 	o.Namespace = nil
-	got, _ := desiredProfile(o, nil, early)
+	got, _ := Desired(o, nil, early)
 	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("a new profile (-want +got):\n%s", diff)
 	}
 	o.Profile = want
-	if got := nextStep(o, selection.Unknown); got != update {
-		t.Errorf("the next step is %d, want %d", got, update)
+	if got := NextStep(o, selection.Unknown); got != Update {
+		t.Errorf("the next step is %d, want %d", got, Update)
 	}
-	got, _ = desiredProfile(o, nil, later)
+	got, _ = Desired(o, nil, later)
 	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("a profile that is there (-want +got):\n%s", diff)
 	}
@@ -421,10 +421,10 @@ func TestChanges(t *testing.T) {
 				return string(data)
 			}
 			current, desired := profile(nil), profile(test.change)
-			if diff := cmp.Diff(test.metadata, encode(metadataChanges(current, desired))); diff != "" {
+			if diff := cmp.Diff(test.metadata, encode(MetadataChanges(current, desired))); diff != "" {
 				t.Errorf("metadata (-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff(test.status, encode(statusChanges(current, desired))); diff != "" {
+			if diff := cmp.Diff(test.status, encode(StatusChanges(current, desired))); diff != "" {
 				t.Errorf("status (-want +got):\n%s", diff)
 			}
 		})

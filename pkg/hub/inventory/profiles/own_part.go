@@ -1,4 +1,4 @@
-package inventory
+package profiles
 
 import (
 	"slices"
@@ -10,10 +10,10 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-// ownPart identifies the part of a profile that this addon writes, as it is cached. Others
+// OwnPart identifies the part of a profile that this addon writes, as it is cached. Others
 // may write labels, conditions, properties and access providers of their own as often as
 // they like: that is no reason to delay writing a property.
-func ownPart(profile *inventoryv1alpha1.ClusterProfile) string {
+func OwnPart(profile *inventoryv1alpha1.ClusterProfile) string {
 	copied := copiedBefore(profile)
 	labels := map[string]string{}
 	for key, value := range profile.Labels {

@@ -1,4 +1,4 @@
-package inventory
+package profiles
 
 import (
 	"strings"
@@ -140,10 +140,10 @@ func TestWhoWroteTheProperties(t *testing.T) {
 				profile.Status.Properties = append(profile.Status.Properties, property(name, "1"))
 			}
 			if test.list != "" {
-				profile.Annotations = map[string]string{propertiesList: test.list}
+				profile.Annotations = map[string]string{"inventory.open-cluster-management.io/properties": test.list}
 			}
 			for what, seen := range map[string]*inventoryv1alpha1.ClusterProfile{
-				"sent": profile, "cached": trimProfile(trimProfile(profile)),
+				"sent": profile, "cached": Trim(Trim(profile)),
 			} {
 				if diff := cmp.Diff(test.want, authorshipOf(seen), cmp.AllowUnexported(authorship{}),
 					cmpopts.EquateEmpty()); diff != "" {
@@ -155,7 +155,7 @@ func TestWhoWroteTheProperties(t *testing.T) {
 }
 
 func TestDesiredRecord(t *testing.T) {
-	claims := []clusterv1.ManagedClusterClaim{claim("a", "1"), claim("b", "2")}
+	claims := []clusterv1.ManagedClusterClaim{ocmtest.Claim("a", "1"), ocmtest.Claim("b", "2")}
 	tests := map[string]struct {
 		claims  []clusterv1.ManagedClusterClaim
 		current []string // all with the value 1
@@ -201,7 +201,7 @@ func TestDesiredRecord(t *testing.T) {
 			current: []string{"x"}, authors: authorship{others: []string{"x"}, keyed: true, unrecorded: true}, want: `[]`,
 		},
 		"a name that JSON quotes": {
-			claims: []clusterv1.ManagedClusterClaim{claim(`a","b`, "1")}, authors: authorship{unrecorded: true}, want: `["a\",\"b"]`,
+			claims: []clusterv1.ManagedClusterClaim{ocmtest.Claim(`a","b`, "1")}, authors: authorship{unrecorded: true}, want: `["a\",\"b"]`,
 		},
 	}
 	for name, test := range tests {
@@ -221,7 +221,7 @@ func TestDesiredRecord(t *testing.T) {
 			var current []inventoryv1alpha1.Property
 			for i := range 2000 {
 				name := strings.Repeat(letter, 200) + string(rune(0x4e00+i))
-				if many = append(many, claim(name, "1")); i%2 == 0 && i < 400 {
+				if many = append(many, ocmtest.Claim(name, "1")); i%2 == 0 && i < 400 {
 					current = append(current, property("gone"+name, "1"))
 				}
 			}
@@ -230,7 +230,7 @@ func TestDesiredRecord(t *testing.T) {
 				t.Fatalf("%d of %d fit", len(fit), len(many))
 			}
 			got := desiredRecord(fit, current, authorship{unrecorded: true}, false)
-			names, _ := recordedProperties(map[string]string{propertiesList: got})
+			names, _ := recordedProperties(map[string]string{"inventory.open-cluster-management.io/properties": got})
 			if len(got) > 128<<10 || len(names) != len(fit)+len(current) {
 				t.Errorf("%d of %d names in %d bytes", len(names), len(fit)+len(current), len(got))
 			}
@@ -239,7 +239,7 @@ func TestDesiredRecord(t *testing.T) {
 }
 
 func TestDesiredProperties(t *testing.T) {
-	claims := []clusterv1.ManagedClusterClaim{claim("a", "1"), claim("b", "2")}
+	claims := []clusterv1.ManagedClusterClaim{ocmtest.Claim("a", "1"), ocmtest.Claim("b", "2")}
 	tests := map[string]struct {
 		current []inventoryv1alpha1.Property
 		others  []string
@@ -305,7 +305,7 @@ func TestOthersAccessProvidersComeFirstWhereThereIsNoRoom(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := situation()
-			o.access = access.Decision{
+			o.Access = access.Decision{
 				Proxy:  access.ProviderState{Known: true, Provider: provider("open-cluster-management")},
 				Direct: access.ProviderState{Known: true, Provider: provider("direct")},
 			}
@@ -318,7 +318,7 @@ func TestOthersAccessProvidersComeFirstWhereThereIsNoRoom(t *testing.T) {
 			for i := range test.theirs {
 				o.Profile.Status.AccessProviders = append(o.Profile.Status.AccessProviders, *provider(string(rune('A' + i))))
 			}
-			got, leftOut := desiredAccess(o)
+			got, leftOut := DesiredAccess(o)
 			if diff := cmp.Diff(test.leftOut, leftOut, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("left out (-want +got):\n%s", diff)
 			}
@@ -326,7 +326,7 @@ func TestOthersAccessProvidersComeFirstWhereThereIsNoRoom(t *testing.T) {
 				t.Errorf("%d access providers, want %d", len(got), want)
 			}
 			o.Profile.Status.AccessProviders = got
-			if again, _ := desiredAccess(o); !cmp.Equal(got, again) {
+			if again, _ := DesiredAccess(o); !cmp.Equal(got, again) {
 				t.Errorf("a second look wants %d", len(again))
 			}
 		})

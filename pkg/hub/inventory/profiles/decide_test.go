@@ -1,4 +1,4 @@
-package inventory
+package profiles
 
 import (
 	"testing"
@@ -17,8 +17,8 @@ import (
 
 // situation returns a pair of a namespace and a cluster of the inventory, changed as
 // given.
-func situation(changes ...func(*observed)) observed {
-	o := observed{Observation: selection.Observation{
+func situation(changes ...func(*Observed)) Observed {
+	o := Observed{Observation: selection.Observation{
 		ProfileAPI: true,
 		Namespace:  &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "ns"}},
 		Cluster: &clusterv1.ManagedCluster{
@@ -26,7 +26,7 @@ func situation(changes ...func(*observed)) observed {
 			Spec:       clusterv1.ManagedClusterSpec{HubAcceptsClient: true},
 		},
 		Addon: ocmtest.Addon("c"),
-	}, pair: types.NamespacedName{Namespace: "ns", Name: "c"}}
+	}, Pair: types.NamespacedName{Namespace: "ns", Name: "c"}}
 	for _, change := range changes {
 		change(&o)
 	}
@@ -44,46 +44,46 @@ func TestNextStep(t *testing.T) {
 		return p
 	}
 	const ours = "open-cluster-management"
-	have := func(p *inventoryv1alpha1.ClusterProfile) func(*observed) { return func(o *observed) { o.Profile = p } }
-	going := func(o *observed) { o.Profile.DeletionTimestamp = &now }
-	terminating := func(o *observed) { o.Namespace.DeletionTimestamp = &now }
-	noAddon := func(o *observed) { o.Addon = nil }
-	referenced := func(o *observed) { o.referenced = true }
+	have := func(p *inventoryv1alpha1.ClusterProfile) func(*Observed) { return func(o *Observed) { o.Profile = p } }
+	going := func(o *Observed) { o.Profile.DeletionTimestamp = &now }
+	terminating := func(o *Observed) { o.Namespace.DeletionTimestamp = &now }
+	noAddon := func(o *Observed) { o.Addon = nil }
+	referenced := func(o *Observed) { o.Referenced = true }
 
 	tests := map[string]struct {
-		o                 observed
-		onYes, onNo, onUn step
+		o                 Observed
+		onYes, onNo, onUn Step
 	}{
-		"no profile":                         {o: situation(), onYes: create, onNo: leave, onUn: leave},
-		"no profile, the namespace is going": {o: situation(terminating), onYes: leave, onNo: leave, onUn: leave},
-		"no profile, but references":         {o: situation(referenced), onYes: create, onNo: release, onUn: leave},
+		"no profile":                         {o: situation(), onYes: Create, onNo: Leave, onUn: Leave},
+		"no profile, the namespace is going": {o: situation(terminating), onYes: Leave, onNo: Leave, onUn: Leave},
+		"no profile, but references":         {o: situation(referenced), onYes: Create, onNo: Release, onUn: Leave},
 		"being deleted, and references": {o: situation(have(profile(ours, true)), going, referenced),
-			onYes: release, onNo: release, onUn: release},
+			onYes: Release, onNo: Release, onUn: Release},
 		"another manager's, and references": {o: situation(have(profile("another", false)), referenced),
-			onYes: release, onNo: release, onUn: release},
+			onYes: Release, onNo: Release, onUn: Release},
 		"references in a namespace that is going": {o: situation(terminating, referenced),
-			onYes: leave, onNo: leave, onUn: leave},
+			onYes: Leave, onNo: Leave, onUn: Leave},
 		"our profile": {o: situation(have(profile(ours, true))),
-			onYes: update, onNo: remove, onUn: update},
+			onYes: Update, onNo: Remove, onUn: Update},
 		"our profile, the cluster left": {o: situation(have(profile(ours, true)), noAddon),
-			onYes: update, onNo: remove, onUn: leave},
+			onYes: Update, onNo: Remove, onUn: Leave},
 		"our profile, being deleted": {o: situation(have(profile(ours, true)), going),
-			onYes: leave, onNo: leave, onUn: leave},
+			onYes: Leave, onNo: Leave, onUn: Leave},
 		"our profile, the namespace is going": {o: situation(have(profile(ours, true)), terminating),
-			onYes: leave, onNo: leave, onUn: leave},
+			onYes: Leave, onNo: Leave, onUn: Leave},
 		"a profile of our manager's without mark": {o: situation(have(profile(ours, false))),
-			onYes: update, onNo: leave, onUn: leave},
+			onYes: Update, onNo: Leave, onUn: Leave},
 		"another manager's profile": {o: situation(have(profile("gke", false))),
-			onYes: leave, onNo: leave, onUn: leave},
+			onYes: Leave, onNo: Leave, onUn: Leave},
 		"another manager's profile with our mark": {o: situation(have(profile("gke", true))),
-			onYes: leave, onNo: leave, onUn: leave},
+			onYes: Leave, onNo: Leave, onUn: Leave},
 		"a profile that names no manager at all": {o: situation(have(profile("", true))),
-			onYes: leave, onNo: leave, onUn: leave},
+			onYes: Leave, onNo: Leave, onUn: Leave},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			want := []step{test.onYes, test.onNo, test.onUn}
-			got := []step{nextStep(test.o, selection.Yes), nextStep(test.o, selection.No), nextStep(test.o, selection.Unknown)}
+			want := []Step{test.onYes, test.onNo, test.onUn}
+			got := []Step{NextStep(test.o, selection.Yes), NextStep(test.o, selection.No), NextStep(test.o, selection.Unknown)}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("steps on yes, no, unknown (-want +got):\n%s", diff)
 			}
@@ -93,21 +93,21 @@ func TestNextStep(t *testing.T) {
 
 func TestPriorityOf(t *testing.T) {
 	for name, test := range map[string]struct {
-		next               step
+		next               Step
 		exists, wasInPlace bool
 		want               int
 	}{
-		"a profile that must go":                {next: remove, exists: true, wasInPlace: true, want: 100},
-		"a profile that must go after a start":  {next: remove, exists: true, want: 100},
-		"an edit":                               {next: update, exists: true, wasInPlace: true, want: 0},
-		"an edit after a start":                 {next: update, exists: true, want: 0},
-		"another manager's profile":             {next: leave, exists: true, want: 0},
-		"a profile that vanished":               {next: create, wasInPlace: true, want: 0},
-		"a first write":                         {next: create, want: -100},
-		"no profile, and none that is expected": {next: leave, want: -100},
+		"a profile that must go":                {next: Remove, exists: true, wasInPlace: true, want: 100},
+		"a profile that must go after a start":  {next: Remove, exists: true, want: 100},
+		"an edit":                               {next: Update, exists: true, wasInPlace: true, want: 0},
+		"an edit after a start":                 {next: Update, exists: true, want: 0},
+		"another manager's profile":             {next: Leave, exists: true, want: 0},
+		"a profile that vanished":               {next: Create, wasInPlace: true, want: 0},
+		"a first write":                         {next: Create, want: -100},
+		"no profile, and none that is expected": {next: Leave, want: -100},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := priorityOf(test.next, test.exists, test.wasInPlace); got != test.want {
+			if got := PriorityOf(test.next, test.exists, test.wasInPlace); got != test.want {
 				t.Errorf("priority = %d, want %d", got, test.want)
 			}
 		})
@@ -130,7 +130,7 @@ func TestTrustedAccess(t *testing.T) {
 			restoring: true, want: access.Decision{Proxy: present}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, trustedAccess(test.says, test.restoring)); diff != "" {
+			if diff := cmp.Diff(test.want, TrustedAccess(test.says, test.restoring)); diff != "" {
 				t.Errorf("access (-want +got):\n%s", diff)
 			}
 		})
@@ -139,26 +139,26 @@ func TestTrustedAccess(t *testing.T) {
 
 func TestNextAllowed(t *testing.T) {
 	ours := ocmtest.OurProfile("ns", "c")
-	all, access := GuardVerdict{Allowed: true}, GuardVerdict{Access: true}
+	all, access := Verdict{Allowed: true}, Verdict{Access: true}
 	for name, test := range map[string]struct {
-		verdict  GuardVerdict
+		verdict  Verdict
 		unserved bool
 		profile  *inventoryv1alpha1.ClusterProfile
 		answer   selection.Answer
-		want     step
+		want     Step
 	}{
-		"profiles are this addon's":   {verdict: all, profile: ours, answer: selection.Yes, want: update},
-		"they are somebody else's":    {profile: ours, answer: selection.No, want: refrain},
-		"but their access is not":     {verdict: access, profile: ours, answer: selection.Yes, want: updateAccess},
-		"one that does not exist":     {verdict: access, answer: selection.Yes, want: refrain},
-		"one that may have to go":     {verdict: access, profile: ours, want: refrain},
-		"the hub does not serve them": {verdict: all, unserved: true, answer: selection.Yes, want: refrain},
+		"profiles are this addon's":   {verdict: all, profile: ours, answer: selection.Yes, want: Update},
+		"they are somebody else's":    {profile: ours, answer: selection.No, want: Refrain},
+		"but their access is not":     {verdict: access, profile: ours, answer: selection.Yes, want: UpdateAccess},
+		"one that does not exist":     {verdict: access, answer: selection.Yes, want: Refrain},
+		"one that may have to go":     {verdict: access, profile: ours, want: Refrain},
+		"the hub does not serve them": {verdict: all, unserved: true, answer: selection.Yes, want: Refrain},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := situation(func(o *observed) {
-				o.Profile, o.ProfileAPI, o.verdict = test.profile, !test.unserved, test.verdict
+			o := situation(func(o *Observed) {
+				o.Profile, o.ProfileAPI, o.Verdict, o.Selected.Answer = test.profile, !test.unserved, test.verdict, test.answer
 			})
-			if got := nextAllowed(o, test.answer); got != test.want {
+			if got := NextAllowed(o); got != test.want {
 				t.Errorf("step %d, want %d", got, test.want)
 			}
 		})
