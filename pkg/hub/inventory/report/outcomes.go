@@ -77,36 +77,29 @@ func NewOutcomes() *Outcomes {
 }
 
 // Set records a pair's outcome.
-func (o *Outcomes) Set(pair types.NamespacedName, value Outcome) {
+func (o *Outcomes) Set(pair types.NamespacedName, value Outcome) { o.replace(pair, value, true) }
+
+// Forget drops a pair for which nobody expects a profile any more.
+func (o *Outcomes) Forget(pair types.NamespacedName) { o.replace(pair, Outcome{}, false) }
+
+func (o *Outcomes) replace(pair types.NamespacedName, value Outcome, keep bool) {
 	o.mu.Lock()
 	before, known := o.pairs[pair]
-	changed := !known || !reflect.DeepEqual(before, value)
-	if changed {
+	changed := known != keep || !reflect.DeepEqual(before, value)
+	switch {
+	case changed && keep:
 		o.pairs[pair] = value
 		o.namespaces.Insert(pair.Name, pair.Namespace)
 		o.clusters.Insert(pair.Namespace, pair.Name)
-	}
-	o.mu.Unlock()
-	if changed {
-		o.Metrics.MovePair(pair.Namespace, countedAs(before, known), countedAs(value, true))
-		o.holdBack(pair, before.HeldBack, value.HeldBack)
-		o.enqueueReports(pair)
-	}
-}
-
-// Forget drops a pair for which nobody expects a profile any more.
-func (o *Outcomes) Forget(pair types.NamespacedName) {
-	o.mu.Lock()
-	before, known := o.pairs[pair]
-	if known {
+	case changed:
 		delete(o.pairs, pair)
 		o.namespaces.Delete(pair.Name, pair.Namespace)
 		o.clusters.Delete(pair.Namespace, pair.Name)
 	}
 	o.mu.Unlock()
-	if known {
-		o.Metrics.MovePair(pair.Namespace, countedAs(before, true), metrics.Pair{})
-		o.holdBack(pair, before.HeldBack, false)
+	if changed {
+		o.Metrics.MovePair(pair.Namespace, countedAs(before, known), countedAs(value, keep))
+		o.holdBack(pair, before.HeldBack, value.HeldBack)
 		o.enqueueReports(pair)
 	}
 }

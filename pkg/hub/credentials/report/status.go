@@ -1,4 +1,4 @@
-package credentials
+package report
 
 import (
 	"cmp"
@@ -19,8 +19,8 @@ const (
 	// maxMessageBytes bounds the message of CredentialsSynced.
 	maxMessageBytes = 1024
 
-	// maxNames bounds how many names a sentence of it lists.
-	maxNames = 10
+	// MaxNames bounds how many names a sentence of it lists.
+	MaxNames = 10
 
 	// copiedMessage is the only message of the condition while nothing is wrong, so that
 	// copying an account writes no addon. The copies' annotations show where they are.
@@ -58,17 +58,17 @@ var general = map[string]string{
 		"Turn its feature gate off, or, if it is off, set credentials.upstreamSyncer=off.",
 }
 
-// syncerUnknown is the message while it is unknown whether upstream's syncer is on.
-func syncerUnknown(why string) string {
+// SyncerUnknown is the message while it is unknown whether upstream's syncer is on.
+func SyncerUnknown(why string) string {
 	return "No copies are written, only withdrawn: it is not known whether managed-serviceaccount's own syncer, which " +
 		"writes Secrets of the same names, is on, because ClusterRole " + contract.UpstreamSyncerClusterRole + " " + why +
 		". Fix that, or, if the syncer is off, set credentials.upstreamSyncer=off."
 }
 
-// credentialsSynced summarizes the problems of a cluster's accounts in the condition on its
+// CredentialsSynced summarizes the problems of a cluster's accounts in the condition on its
 // addon. If those of some accounts are unknown, it can report a problem, but never that
 // there is none.
-func credentialsSynced(byAccount map[string][]problem, isComplete bool) *conditions.Desired {
+func CredentialsSynced(byAccount map[string][]Problem, isComplete bool) *conditions.Desired {
 	var condition *conditions.Desired
 	var sentences []string
 	for _, reason := range order {
@@ -101,23 +101,24 @@ func statusOf(reason string) metav1.ConditionStatus {
 }
 
 // sentencesOf says, for one reason, what is wrong with which account and where.
-func sentencesOf(reason string, byAccount map[string][]problem) []string {
+func sentencesOf(reason string, byAccount map[string][]Problem) []string {
 	var sentences []string
 	for _, account := range slices.Sorted(maps.Keys(byAccount)) {
 		where := map[string][]string{} // by text
 		for _, p := range byAccount[account] {
-			if p.reason == reason {
-				where[p.text] = append(where[p.text], p.namespace)
+			if p.Reason == reason {
+				where[p.Text] = append(where[p.Text], p.Namespace)
 			}
 		}
 		for _, text := range slices.Sorted(maps.Keys(where)) {
-			sentences = append(sentences, sentence(reason, account, where[text], text))
+			sentences = append(sentences, Sentence(reason, account, where[text], text))
 		}
 	}
 	return slices.Compact(sentences)
 }
 
-func sentence(reason, account string, where []string, text string) string {
+// Sentence says in which namespaces, if any in particular, an account is not copied, and why.
+func Sentence(reason, account string, where []string, text string) string {
 	if general, ok := general[reason]; ok {
 		return cmp.Or(text, general)
 	}
@@ -136,7 +137,7 @@ func sentence(reason, account string, where []string, text string) string {
 	}
 	isEverywhere := func(namespace string) bool { return namespace == "" }
 	if where = slices.DeleteFunc(kube.SortedNames(where), isEverywhere); len(where) > 0 {
-		verb += " in " + kube.ListNames(where, maxNames)
+		verb += " in " + kube.ListNames(where, MaxNames)
 	}
 	return fmt.Sprintf("Account %s %s: %s.", account, verb, strings.TrimSuffix(text, "."))
 }
