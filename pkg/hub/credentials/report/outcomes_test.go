@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -84,5 +85,23 @@ func TestTenThousandRefusedTokensAreOneEvent(t *testing.T) {
 	}
 	if len(refused.clusters.All()) > 0 {
 		t.Error("what is over leaves memory")
+	}
+}
+
+// Accounts of one cluster are reconciled at the same time, and none replaces another's outcome.
+func TestSimultaneousOutcomesOfOneCluster(t *testing.T) {
+	const accounts = 100
+	o := NewOutcomes(func(string) {}, nil, 0)
+	var group sync.WaitGroup
+	for i := range accounts {
+		group.Go(func() {
+			account := types.NamespacedName{Namespace: "c", Name: fmt.Sprint(i)}
+			o.Set(account, Outcome{Problems: []Problem{{Reason: "CopyFailed"}}})
+			o.Set(account, Outcome{Lacks: map[string][]notices.Lack{"team": {{Cluster: "c"}}}})
+		})
+	}
+	group.Wait()
+	if known, lacks := len(o.Of("c")), len(o.In("team")); known != accounts || lacks != accounts {
+		t.Errorf("%d outcomes are known and %d told, want %d", known, lacks, accounts)
 	}
 }
