@@ -60,7 +60,11 @@ var targets = []target{
 	},
 	{
 		folder: "pkg/hub/inventory", searches: []string{profiles},
-		functions: map[string][]string{"decide.go": {"nextStep", "isTerminating"}, "decide_preview.go": {"PreviewOf"}},
+		functions: map[string][]string{"decide_preview.go": {"PreviewOf"}},
+	},
+	{
+		folder: "pkg/hub/inventory/profiles", searches: []string{profiles},
+		functions: map[string][]string{"decide.go": {"NextStep", "IsTerminating"}},
 	},
 	{
 		folder: credentials, searches: []string{credentials},
@@ -85,8 +89,8 @@ var reasons = []struct{ clause, why string }{
 	{`ByAddon|accepted == Yes|inInventory == No`, "the small world has no install strategy"},
 	{`InInventory`, "it decides about the content of profiles, and about install strategies"},
 	{`isWithheld|bindingsAnswer .*union == No`, "the small world publishes through sets of every type"},
-	{`referenced|decide\.go:54 nextStep`, "PreviewOf is not told of references"},
-	{`isTerminating .*namespace != nil`, "the other operand says the same of every namespace there is"},
+	{`Referenced|profiles/decide\.go:91 NextStep`, "PreviewOf is not told of references"},
+	{`IsTerminating .*namespace != nil`, "the other operand says the same of every namespace there is"},
 	{`PreviewOf|generalProblems|interestedBindings|reason|uncounted|contested|silent|o\.account != nil|` +
 		`maxReasons|more > 0`,
 		"it is about words"},

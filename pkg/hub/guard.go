@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
-	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory/profiles"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/metrics"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/uninstall"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/upstream"
@@ -31,22 +31,22 @@ func guardObjects() []client.Object {
 // Verdict asks upstream's gate first: profiles that upstream owns are not ours to keep,
 // either. Their access providers are ours: OCM's registration controller, which owns the
 // rest, leaves them alone.
-func (g profileGuard) Verdict(ctx context.Context) (inventory.GuardVerdict, error) {
+func (g profileGuard) Verdict(ctx context.Context) (profiles.Verdict, error) {
 	gate, err := g.gate.Verdict(ctx)
 	if err != nil {
-		return inventory.GuardVerdict{}, err
+		return profiles.Verdict{}, err
 	}
 	countVerdict(gate, g.counts)
 	kept, why, err := uninstall.ProfilesKept(ctx, g.reader)
 	switch {
 	case err != nil:
-		return inventory.GuardVerdict{}, err
+		return profiles.Verdict{}, err
 	case !gate.Allowed:
 		isUpstreams := gate.Reason == contract.ReasonUpstreamGateOn
-		return inventory.GuardVerdict{Reason: gate.Reason, Message: gate.Message, Access: isUpstreams && !kept}, nil
+		return profiles.Verdict{Reason: gate.Reason, Message: gate.Message, Access: isUpstreams && !kept}, nil
 	case kept:
-		return inventory.GuardVerdict{Reason: contract.ReasonProfilesKept, Message: why}, nil
+		return profiles.Verdict{Reason: contract.ReasonProfilesKept, Message: why}, nil
 	default:
-		return inventory.GuardVerdict{Allowed: true}, nil
+		return profiles.Verdict{Allowed: true}, nil
 	}
 }

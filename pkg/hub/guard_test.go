@@ -8,7 +8,7 @@ import (
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory/profiles"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/upstream"
 )
 
@@ -39,23 +39,23 @@ func TestProfileGuard(t *testing.T) {
 	for name, test := range map[string]struct {
 		gate        saidByGate
 		annotations map[string]string
-		want        inventory.GuardVerdict
+		want        profiles.Verdict
 	}{
-		"nothing forbids it": {gate: saidByGate{Allowed: true}, want: inventory.GuardVerdict{Allowed: true}},
+		"nothing forbids it": {gate: saidByGate{Allowed: true}, want: profiles.Verdict{Allowed: true}},
 		"profiles are kept by an uninstallation": {
 			gate: saidByGate{Allowed: true}, annotations: kept,
-			want: inventory.GuardVerdict{Reason: "ProfilesKept", Message: why},
+			want: profiles.Verdict{Reason: "ProfilesKept", Message: why},
 		},
 		"upstream writes them, but for access providers": {
-			gate: on, want: inventory.GuardVerdict{Reason: "UpstreamGateOn", Message: "it is on", Access: true},
+			gate: on, want: profiles.Verdict{Reason: "UpstreamGateOn", Message: "it is on", Access: true},
 		},
 		"upstream writes them, and an uninstallation keeps them": {
-			gate: on, annotations: kept, want: inventory.GuardVerdict{Reason: "UpstreamGateOn", Message: "it is on"},
+			gate: on, annotations: kept, want: profiles.Verdict{Reason: "UpstreamGateOn", Message: "it is on"},
 		},
 		"nobody knows whose they are": {
-			gate: unknown, want: inventory.GuardVerdict{Reason: "UpstreamGateUnknown", Message: "who knows"},
+			gate: unknown, want: profiles.Verdict{Reason: "UpstreamGateUnknown", Message: "who knows"},
 		},
-		"it cannot be told yet": {gate: saidByGate{}, want: inventory.GuardVerdict{}},
+		"it cannot be told yet": {gate: saidByGate{}, want: profiles.Verdict{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := profileGuard{reader: oneDefinition{annotations: test.annotations}, gate: test.gate}.Verdict(t.Context())

@@ -11,7 +11,7 @@ import (
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials"
-	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory/profiles"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/upstream"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/fair"
@@ -231,7 +231,7 @@ func (o *Options) validate() error {
 	mistakes.Required("upstream-registration-clusterrole", o.UpstreamRegistrationClusterRole)
 	mistakes.Patterns("label-allow", o.LabelAllow)
 	for _, name := range o.PropertyLabels {
-		if problem := inventory.LabelProblem(name); problem != "" {
+		if problem := profiles.LabelProblem(name); problem != "" {
 			mistakes.Add("property-label", "%s", problem)
 		}
 	}
@@ -299,8 +299,8 @@ func validateOverride(mistakes *kube.Mistakes, flag, value string) {
 }
 
 // limits returns the limits of profiles.
-func (o *Options) limits() inventory.Limits {
-	return inventory.Limits{
+func (o *Options) limits() profiles.Limits {
+	return profiles.Limits{
 		Properties: o.MaxProperties, PropertyBytes: o.MaxPropertyBytes, PropertyLabels: o.PropertyLabels,
 	}
 }

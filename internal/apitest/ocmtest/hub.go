@@ -147,6 +147,11 @@ func (h *Hub) ExclusiveSet(base string) *clusterv1beta2.ManagedClusterSet {
 	return h.Set(base, clusterv1beta2.ManagedClusterSelector{SelectorType: clusterv1beta2.ExclusiveClusterSetLabel})
 }
 
+// Claim is a cluster claim.
+func Claim(name, value string) clusterv1.ManagedClusterClaim {
+	return clusterv1.ManagedClusterClaim{Name: name, Value: value}
+}
+
 // InSet are the labels of a cluster in an exclusive set.
 func InSet(set string) map[string]string {
 	return map[string]string{"cluster.open-cluster-management.io/clusterset": set}

@@ -23,9 +23,11 @@ import (
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/grants"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/report"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/source"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/target"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/metrics"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/notices"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/fair"
@@ -43,6 +45,9 @@ const (
 	// ReportControllerName creates the events that say which tokens are not copied.
 	ReportControllerName = "hub.credentials-report"
 )
+
+// eventAction is what the controller refrained from.
+const eventAction = "Copy"
 
 // Mode says what to do with copies.
 type Mode string
@@ -137,7 +142,7 @@ type Options struct {
 	Clock clock.PassiveClock
 
 	operationWait time.Duration // zero means operationWait
-	reportDelay   time.Duration // zero means reportDelay
+	reportDelay   time.Duration // zero means the default of NewOutcomes
 }
 
 // Credentials holds the controllers and their shared state.
@@ -155,8 +160,7 @@ type Credentials struct {
 	operations *operations
 	bindings   grants.Bindings
 	grants     *grants.Grants
-	problems   *accountProblems
-	refusals   *refusals
+	outcomes   *report.Outcomes
 
 	accountTrigger, grantTrigger *watch.Trigger
 
@@ -222,13 +226,12 @@ func newCredentials(ctx context.Context, mgr manager.Manager, opts Options) (*Cr
 		accounts:       source.NewAccounts(mgr.GetConfig(), mgr.GetHTTPClient(), mgr.GetRESTMapper(), target.Name),
 		tokens:         source.NewTokens(mgr.GetAPIReader(), opts.CheckEvery, opts.Clock),
 		ledger:         target.NewLedger(),
-		refusals:       newRefusals(cmp.Or(opts.reportDelay, reportDelay)),
 		accountTrigger: &watch.Trigger{},
 		grantTrigger:   &watch.Trigger{},
 		added:          ctx,
 		leading:        make(chan struct{}),
 	}
-	c.problems = newAccountProblems(c.enqueueStatus, opts.Metrics)
+	c.outcomes = report.NewOutcomes(c.enqueueStatus, opts.Metrics, opts.reportDelay)
 	c.followers = target.NewFollowers(watching, c.ledger, c.enqueueTouched, func(namespace string) {
 		c.enqueueGrant(grants.Target(namespace))
 	})
@@ -254,7 +257,7 @@ func checkNoCopies(ctx context.Context, live client.Reader) error {
 	return fmt.Errorf("--credentials-mode=%s: RoleBinding %s says that copies of tokens may be in %s, "+
 		"and the manager would not withdraw them; "+
 		"set the mode to %s and wait until these RoleBindings are gone, or delete copies and RoleBindings yourself",
-		ModeDisabled, contract.TokenTargetRole, kube.ListNames(namespaces, maxNames), ModeDraining)
+		ModeDisabled, contract.TokenTargetRole, kube.ListNames(namespaces, report.MaxNames), ModeDraining)
 }
 
 // leader is what only the elected leader runs.
@@ -412,8 +415,7 @@ func (c *Credentials) reconciler() *Reconciler {
 		operations:    c.operations,
 		failures:      c.failures,
 		grants:        c.grants,
-		problems:      c.problems,
-		refusals:      c.refusals,
+		outcomes:      c.outcomes,
 		metrics:       c.opts.Metrics,
 		clock:         c.opts.Clock,
 		retry:         c.accountTrigger.EnqueueAfter,
@@ -461,4 +463,19 @@ func (c *Credentials) grantsReconciler() *grants.Reconciler {
 		}{c.followers, c.ledger},
 		AllReconciled: c.allReconciled,
 	}
+}
+
+// addReport registers the controller of the events that say, in consumers' namespaces, which tokens
+// are not copied there and why. The request's name is the namespace.
+func (c *Credentials) addReport() error {
+	events := notices.NewReporter(c.mgr.GetCache(), c.mgr.GetClient(), c.opts.Clock, ControllerName, eventAction)
+	tell := func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+		scope := types.NamespacedName{Namespace: req.Name}
+		again, err := events.Report(ctx, scope, notices.Desired(c.outcomes.In(req.Name)))
+		return reconcile.Result{RequeueAfter: again}, err
+	}
+	return builder.ControllerManagedBy(c.mgr).
+		Named(ReportControllerName).
+		WatchesRawSource(&c.outcomes.Trigger).
+		Complete(reconcile.Func(tell))
 }

@@ -13,28 +13,6 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 )
 
-func TestAccountCountsUnderItsFirstReason(t *testing.T) {
-	several := []problem{{reason: "CopyFailed"}, {reason: "ForeignSecret"}, {reason: "CopyFailed"}}
-	for _, test := range []struct {
-		problems []problem
-		known    bool
-		want     string
-	}{
-		{known: true, want: "Copied"},
-		{problems: several, known: true, want: "ForeignSecret"},
-		{problems: several, want: ""},
-	} {
-		if got := countedAs(test.problems, test.known); got != test.want {
-			t.Errorf("%v (known: %t) counts as %q, want %q", test.problems, test.known, got, test.want)
-		}
-	}
-	for _, reason := range order {
-		if got := countedAs([]problem{{reason: reason}}, true); got != reason {
-			t.Errorf("%s counts as %s", reason, got)
-		}
-	}
-}
-
 func TestExpiryOfACopiedToken(t *testing.T) {
 	now := time.Unix(1000, 0)
 	later := now.Add(time.Hour)

@@ -12,7 +12,9 @@ import (
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/bearer"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/grants"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/report"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/source"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/target"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
@@ -255,7 +257,7 @@ type plan struct {
 	decisions []decision // by namespace
 	token     tokenUse
 	finding   source.Finding // unless the token is to be read
-	problems  []problem
+	problems  []report.Problem
 
 	// unread is true if nothing is known about the token.
 	unread bool
@@ -271,13 +273,14 @@ func decide(o observed) plan {
 	if o.uncounted > 0 {
 		where := fmt.Sprintf("%d more namespaces", o.uncounted)
 		text := fmt.Sprintf("only the first %d that its annotation names count", contract.MaxTargets)
-		p.problems = append(p.problems, problem{contract.ReasonTargetNotEntitled, where, text})
+		p.problems = append(p.problems,
+			report.Problem{Reason: contract.ReasonTargetNotEntitled, Namespace: where, Text: text})
 	}
 	for _, t := range o.targets {
 		d := decideTarget(o, t)
 		p.decisions = append(p.decisions, d)
 		if d.reason != "" && o.account != nil {
-			p.problems = append(p.problems, problem{d.reason, d.namespace, d.why})
+			p.problems = append(p.problems, report.Problem{Reason: d.reason, Namespace: d.namespace, Text: d.why})
 		}
 		if t.contested {
 			p.problems = append(p.problems, contestedProblem("Secret", target.Key(o.key, t.namespace), t.namespace))
@@ -304,24 +307,27 @@ func decide(o observed) plan {
 
 // contestedProblem says that another client keeps changing an object that a copy depends
 // on.
-func contestedProblem(kind string, key types.NamespacedName, namespace string) problem {
+func contestedProblem(kind string, key types.NamespacedName, namespace string) report.Problem {
 	const text = "another client keeps changing %s %s/%s, so it is repaired at most every %s; find out which one, " +
 		"for instance from its metadata.managedFields"
-	return problem{contract.ReasonContested, namespace, fmt.Sprintf(text, kind, key.Namespace, key.Name, kube.RepairEvery)}
+	return report.Problem{
+		Reason: contract.ReasonContested, Namespace: namespace,
+		Text: fmt.Sprintf(text, kind, key.Namespace, key.Name, kube.RepairEvery),
+	}
 }
 
 // generalProblems are the problems of an account in every namespace.
-func generalProblems(o observed) []problem {
+func generalProblems(o observed) []report.Problem {
 	isNamed := slices.ContainsFunc(o.targets, func(t observedTarget) bool { return t.wanted })
 	switch {
 	case o.draining:
-		return []problem{{reason: contract.ReasonDraining}}
+		return []report.Problem{{Reason: contract.ReasonDraining}}
 	case o.unknown != "":
-		return []problem{{reason: contract.ReasonUpstreamSyncerOn, text: syncerUnknown(o.unknown)}}
+		return []report.Problem{{Reason: contract.ReasonUpstreamSyncerOn, Text: report.SyncerUnknown(o.unknown)}}
 	case o.paused:
-		return []problem{{reason: contract.ReasonUpstreamSyncerOn}}
+		return []report.Problem{{Reason: contract.ReasonUpstreamSyncerOn}}
 	case o.account != nil && o.account.DeletionTimestamp == nil && !o.silent && !isNamed:
-		return []problem{{reason: contract.ReasonNoTarget}}
+		return []report.Problem{{Reason: contract.ReasonNoTarget}}
 	default:
 		return nil
 	}
@@ -396,7 +402,7 @@ func (p plan) isFound() bool { return p.token == unchanged || p.token == postpon
 type final struct {
 	withdraw []string   // namespaces
 	write    []decision // copies to create or change
-	problems []problem
+	problems []report.Problem
 	again    time.Duration
 }
 
@@ -414,7 +420,7 @@ func decideFinally(p plan, found source.Finding, now time.Time) final {
 		f.again = timeUntil(found.Next, now)
 	}
 	if found = found.At(now); found.Problem != "" {
-		f.problems = []problem{{reason: contract.ReasonInvalidSource, text: found.Problem}}
+		f.problems = []report.Problem{{Reason: contract.ReasonInvalidSource, Text: found.Problem}}
 	} else {
 		f.again = kube.Sooner(f.again, timeUntil(found.Expires, now))
 	}
@@ -431,6 +437,15 @@ func decideFinally(p plan, found source.Finding, now time.Time) final {
 		}
 	}
 	return f
+}
+
+// countedEnd returns when a copied token expires; zero if there is none, or if its expiry
+// is unknown.
+func countedEnd(found source.Finding, now time.Time) time.Time {
+	if found = found.At(now); found.Problem != "" || found.Digest == (bearer.Digest{}) {
+		return time.Time{}
+	}
+	return found.Expires
 }
 
 // timeUntil returns the time until a moment, at least an instant.

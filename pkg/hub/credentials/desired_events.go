@@ -2,13 +2,14 @@ package credentials
 
 import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/report"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/notices"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 )
 
 // refusedIn returns what to tell the consumers of each namespace that sees the cluster about an
 // account's problems. Other namespaces must not even learn that there is such a cluster.
-func refusedIn(o observed, problems []problem) map[string][]notices.Lack {
+func refusedIn(o observed, problems []report.Problem) map[string][]notices.Lack {
 	refused := map[string][]notices.Lack{}
 	for _, t := range o.targets {
 		if !t.wanted || t.selection.Answer != selection.Yes {
@@ -17,7 +18,7 @@ func refusedIn(o observed, problems []problem) map[string][]notices.Lack {
 		for _, p := range problems {
 			if why := explanation(o.key.Name, p, t); why != "" {
 				refused[t.namespace] = append(refused[t.namespace], notices.Lack{
-					Cluster: o.key.Namespace, Reason: p.reason, Why: why,
+					Cluster: o.key.Namespace, Reason: p.Reason, Why: why,
 					HasProfile: t.profile.owner.UID != "", Bindings: t.selection.Bindings,
 				})
 			}
@@ -28,12 +29,12 @@ func refusedIn(o observed, problems []problem) map[string][]notices.Lack {
 
 // explanation returns what to tell the consumers of a namespace about a problem, or "" for
 // nothing. Of objects outside their namespace, they learn only about the account and its token.
-func explanation(account string, p problem, t observedTarget) string {
-	isEverywhere := p.namespace == ""
-	if !isEverywhere && p.namespace != t.namespace {
+func explanation(account string, p report.Problem, t observedTarget) string {
+	isEverywhere := p.Namespace == ""
+	if !isEverywhere && p.Namespace != t.namespace {
 		return ""
 	}
-	reason, text := p.reason, p.text
+	reason, text := p.Reason, p.Text
 	switch reason {
 	case contract.ReasonUpstreamSyncerOn:
 		if text == "" {
@@ -53,5 +54,5 @@ func explanation(account string, p problem, t observedTarget) string {
 			reason, text = contract.ReasonCopyFailed, "the manager cannot read the token on the hub; it keeps trying"
 		}
 	}
-	return sentence(reason, account, nil, text)
+	return report.Sentence(reason, account, nil, text)
 }

@@ -16,6 +16,7 @@ import (
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/grants"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/report"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/source"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/target"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
@@ -226,7 +227,7 @@ func TestTokenDecidesLast(t *testing.T) {
 			found: source.Finding{Expires: now, Next: now.Add(time.Minute)}, token: toRead,
 			want: final{
 				withdraw: []string{"team"}, again: time.Minute,
-				problems: []problem{{reason: "InvalidSource", text: "its token has expired at 2026-03-04T12:00:00Z"}},
+				problems: []report.Problem{{Reason: "InvalidSource", Text: "its token has expired at 2026-03-04T12:00:00Z"}},
 			},
 		},
 		"it was bad at the last read, which is recent: withdrawn without a read": {
@@ -235,12 +236,12 @@ func TestTokenDecidesLast(t *testing.T) {
 			},
 			found: source.Finding{Problem: "bad", Next: now.Add(time.Minute)}, token: unchanged,
 			want: final{withdraw: []string{"team"}, again: time.Minute,
-				problems: []problem{{reason: "InvalidSource", text: "bad"}}},
+				problems: []report.Problem{{Reason: "InvalidSource", Text: "bad"}}},
 		},
 		"the status names another Secret: withdrawn without a read": {
 			change: func(o *observed) { o.account.Status.TokenSecretRef.Name = "other" },
 			found:  source.Finding{Problem: "bad"}, token: refused,
-			want: final{withdraw: []string{"team"}, problems: []problem{{reason: "InvalidSource", text: "bad"}}},
+			want: final{withdraw: []string{"team"}, problems: []report.Problem{{Reason: "InvalidSource", Text: "bad"}}},
 		},
 		"there is no room, and nothing is known of the token: it is not read": {
 			change: func(o *observed) { o.targets[0].blocked = true },
@@ -264,7 +265,7 @@ func TestTokenDecidesLast(t *testing.T) {
 		"there is no room, and a copy rests on a token of which nothing is known: it is read": {
 			change: func(o *observed) { o.targets[0].blocked, o.targets[0].copy.Present = true, true },
 			found:  source.Finding{Problem: "bad"}, token: toRead,
-			want: final{withdraw: []string{"team"}, problems: []problem{{reason: "InvalidSource", text: "bad"}}},
+			want: final{withdraw: []string{"team"}, problems: []report.Problem{{Reason: "InvalidSource", Text: "bad"}}},
 		},
 		"the namespace could not be observed: no other token is written": {
 			change: func(o *observed) { o.targets[0].err, o.targets[0].copy.Present = errors.New("no answer"), true },
@@ -273,7 +274,7 @@ func TestTokenDecidesLast(t *testing.T) {
 		"the namespace could not be observed: what expires goes": {
 			change: func(o *observed) { o.targets[0].err, o.targets[0].copy.Present = errors.New("no answer"), true },
 			found:  source.Finding{Problem: "bad"}, token: toRead,
-			want: final{withdraw: []string{"team"}, problems: []problem{{reason: "InvalidSource", text: "bad"}}},
+			want: final{withdraw: []string{"team"}, problems: []report.Problem{{Reason: "InvalidSource", Text: "bad"}}},
 		},
 		"the rule's caches cannot be trusted: no other token is written": {
 			change: func(o *observed) {
@@ -286,7 +287,7 @@ func TestTokenDecidesLast(t *testing.T) {
 				o.targets[0].selection, o.targets[0].copy.Present = selection.Result{Untrusted: true}, true
 			},
 			found: source.Finding{Problem: "bad"}, token: toRead,
-			want: final{withdraw: []string{"team"}, problems: []problem{{reason: "InvalidSource", text: "bad"}}},
+			want: final{withdraw: []string{"team"}, problems: []report.Problem{{Reason: "InvalidSource", Text: "bad"}}},
 		},
 		"the rule's caches cannot be trusted, and the token is known: it is not read": {
 			change: func(o *observed) {

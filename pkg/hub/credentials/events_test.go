@@ -15,14 +15,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	testingclock "k8s.io/utils/clock/testing"
-	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/report"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/target"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/notices"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
@@ -50,12 +47,12 @@ func TestWhomARefusalIsTold(t *testing.T) {
 		return l
 	}
 	for name, test := range map[string]struct {
-		problems []problem
+		problems []report.Problem
 		want     map[string][]notices.Lack
 	}{
 		"nothing is wrong": {},
 		"everywhere: whoever sees the cluster and is named": {
-			problems: []problem{{reason: "InvalidSource", text: "its token has expired"}},
+			problems: []report.Problem{{Reason: "InvalidSource", Text: "its token has expired"}},
 			want: map[string][]notices.Lack{
 				"a":       {lack("InvalidSource", "Account reader is not copied: its token has expired.")},
 				"b":       {lack("InvalidSource", "Account reader is not copied: its token has expired.")},
@@ -63,26 +60,26 @@ func TestWhomARefusalIsTold(t *testing.T) {
 			},
 		},
 		"in one namespace: that one alone": {
-			problems: []problem{{"ForeignSecret", "b", "Secret c-reader is in the way"}},
+			problems: []report.Problem{{Reason: "ForeignSecret", Namespace: "b", Text: "Secret c-reader is in the way"}},
 			want: map[string][]notices.Lack{
 				"b": {lack("ForeignSecret", "Account reader is not copied: Secret c-reader is in the way.")},
 			},
 		},
 		"somebody else's profile is in its place": {
-			problems: []problem{{"TargetNotEntitled", "foreign", "the cluster has a ClusterProfile of another"}},
+			problems: []report.Problem{{Reason: "TargetNotEntitled", Namespace: "foreign", Text: "the cluster has a ClusterProfile of another"}},
 			want: map[string][]notices.Lack{
 				"foreign": {without(lack("TargetNotEntitled", "Account reader is not copied: the cluster has a ClusterProfile of another."))},
 			},
 		},
 		"other accounts and clusters are not named": {
-			problems: []problem{{"NameCollision", "a", "the Secret c-reader there is the copy of account x of cluster hidden"}},
+			problems: []report.Problem{{Reason: "NameCollision", Namespace: "a", Text: "the Secret c-reader there is the copy of account x of cluster hidden"}},
 			want: map[string][]notices.Lack{"a": {lack("NameCollision", "Account reader is not copied: another account's copy has "+
 				"the same name, or would have it; the hub's administrator has to rename one of the two accounts.")}},
 		},
 		"the cluster's namespace on the hub is not shown": {
-			problems: []problem{
-				{"CopyFailed", "", `secrets "reader" is forbidden: User "manager" cannot get it in the namespace "c"`},
-				{"Contested", "", "another client keeps changing RoleBinding c/token-source"},
+			problems: []report.Problem{
+				{Reason: "CopyFailed", Namespace: "", Text: `secrets "reader" is forbidden: User "manager" cannot get it in the namespace "c"`},
+				{Reason: "Contested", Namespace: "", Text: "another client keeps changing RoleBinding c/token-source"},
 			},
 			want: func() map[string][]notices.Lack {
 				const why = "Account reader could not be copied or withdrawn: the manager cannot read the token on " +
@@ -92,15 +89,15 @@ func TestWhomARefusalIsTold(t *testing.T) {
 			}(),
 		},
 		"what is not theirs to know, or told by others": {
-			problems: []problem{
-				{"TargetNotEntitled", "blind", "the cluster is not bound"}, {"TargetNotEntitled", "a", "no profile yet"},
-				{"TargetNotEntitled", "2 more namespaces", "only the first count"}, {"SelectionUnknown", "doubtful", "?"},
-				{reason: "NoTarget"}, {reason: "UpstreamSyncerOn"},
-				{"ForeignSecret", "blind", "in the way"}, {"ForeignSecret", "unnamed", "in the way"},
+			problems: []report.Problem{
+				{Reason: "TargetNotEntitled", Namespace: "blind", Text: "the cluster is not bound"}, {Reason: "TargetNotEntitled", Namespace: "a", Text: "no profile yet"},
+				{Reason: "TargetNotEntitled", Namespace: "2 more namespaces", Text: "only the first count"}, {Reason: "SelectionUnknown", Namespace: "doubtful", Text: "?"},
+				{Reason: "NoTarget"}, {Reason: "UpstreamSyncerOn"},
+				{Reason: "ForeignSecret", Namespace: "blind", Text: "in the way"}, {Reason: "ForeignSecret", Namespace: "unnamed", Text: "in the way"},
 			},
 		},
 		"nobody knows who writes": {
-			problems: []problem{{reason: "UpstreamSyncerOn", text: "No copies are written."}},
+			problems: []report.Problem{{Reason: "UpstreamSyncerOn", Text: "No copies are written."}},
 			want: map[string][]notices.Lack{
 				"a": {lack("UpstreamSyncerOn", "No copies are written.")}, "b": {lack("UpstreamSyncerOn", "No copies are written.")},
 				"foreign": {without(lack("UpstreamSyncerOn", "No copies are written."))},
@@ -112,51 +109,6 @@ func TestWhomARefusalIsTold(t *testing.T) {
 				t.Errorf("refused (-want +got):\n%s", diff)
 			}
 		})
-	}
-}
-
-// Every token of a large fleet is refused to one namespace, the manager starts anew, and then
-// all are copied.
-func TestTenThousandRefusedTokensAreOneEvent(t *testing.T) {
-	const clusters = 10_000
-	binding := &clusterv1beta2.ManagedClusterSetBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "set", UID: "u"}}
-	hub := fake.NewClientBuilder().WithScheme(ocmtest.Scheme()).WithObjects(binding).Build()
-	now := testingclock.NewFakePassiveClock(time.Date(2026, 3, 3, 3, 3, 3, 0, time.UTC))
-	refused := newRefusals(0)
-	account := func(i int) types.NamespacedName {
-		return types.NamespacedName{Namespace: fmt.Sprintf("c%05d", i), Name: "reader"}
-	}
-	for i := range clusters {
-		why := fmt.Sprintf("Account reader is not copied: its token has expired at %d.", i)
-		refused.set(account(i), map[string][]notices.Lack{"team": {{
-			Cluster: account(i).Namespace, Reason: "InvalidSource", Why: why, HasProfile: true, Bindings: []string{"set"},
-		}}})
-	}
-	reports := func(when string, events int) {
-		t.Helper()
-		r := &Reporter{refused, notices.NewReporter(hub, hub, now, ControllerName, eventAction)}
-		_, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "team"}})
-		apitest.Must(t, err)
-		list := &eventsv1.EventList{}
-		apitest.Must(t, hub.List(t.Context(), list))
-		if len(list.Items) != events {
-			t.Fatalf("%s: %d events, want %d", when, len(list.Items), events)
-		}
-		for _, event := range list.Items {
-			if len(event.Note) > 1024 || event.Regarding.Name != "set" {
-				t.Errorf("%d bytes about %s: %s", len(event.Note), event.Regarding.Name, event.Note)
-			}
-		}
-	}
-	reports("at first", 1)
-	now.SetTime(now.Now().Add(time.Minute))
-	reports("after a restart", 1)
-	for i := range clusters {
-		refused.set(account(i), nil)
-	}
-	reports("when all are copied", 1)
-	if len(refused.accounts)+len(refused.namespaces) > 0 {
-		t.Error("what is over leaves memory")
 	}
 }
 

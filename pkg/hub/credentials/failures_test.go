@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	testingclock "k8s.io/utils/clock/testing"
 
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/report"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/target"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
@@ -120,7 +121,7 @@ func TestAnotherGoalIsAnotherAttempt(t *testing.T) {
 // A late result is reported, although it need not be repeated later than at once.
 func TestLateResultIsReportedOnce(t *testing.T) {
 	f, what := newFailures(testingclock.NewFakePassiveClock(time.Unix(0, 0))), attempt{alice, "team", writing}
-	f.record(what, goal{}, effect{problems: []problem{{namespace: "team"}}, again: foreignEvery}, false)
+	f.record(what, goal{}, effect{problems: []report.Problem{{Namespace: "team"}}, again: foreignEvery}, false)
 	if got, paused := f.instead(what, goal{}); !paused || len(got.problems) != 1 || got.again != foreignEvery {
 		t.Errorf("effect %+v (%t), want the problem", got, paused)
 	}

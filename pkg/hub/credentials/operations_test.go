@@ -14,6 +14,7 @@ import (
 	testingclock "k8s.io/utils/clock/testing"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/report"
 )
 
 var (
@@ -61,7 +62,7 @@ func (r *controlled) do(account types.NamespacedName, what task, namespaces ...s
 		if held != nil {
 			return <-held
 		}
-		return effect{problems: []problem{{namespace: namespace}}}
+		return effect{problems: []report.Problem{{Namespace: namespace}}}
 	})
 }
 
@@ -101,7 +102,7 @@ func (r *controlled) eventually(what string, list *[]string, want []string) {
 func TestNamespacesDoNotWaitForEachOther(t *testing.T) {
 	r := newControlled(t, time.Hour)
 	endA, endB := r.hold("a"), r.hold("b")
-	go endB(effect{problems: []problem{{namespace: "b"}}})
+	go endB(effect{problems: []report.Problem{{Namespace: "b"}}})
 	go endA(effect{errs: []error{errors.New("no")}})
 	got := r.do(alice, writing, "a", "b", "c")
 	if len(got.problems) != 2 || len(got.errs) != 1 || got.undecided {

@@ -154,7 +154,10 @@ func (c *copying) prepare(w *orders.World) {
 	copyName := func(obj client.Object) []string { return []string{target.Name(client.ObjectKeyFromObject(obj))} }
 	orders.Must(w.Cache.IndexField(ctx, &authv1beta1.ManagedServiceAccount{}, source.IndexAccountByCopyName, copyName))
 	accounts := source.NewAccounts(nil, nil, nil, target.Name)
-	orders.Field(accounts, "cache").Set(reflect.ValueOf(cache.Cache(onlyReads{View: w.Cache})))
+	store := orders.Field(accounts, "filled").Addr().MethodByName("Store")
+	filled := reflect.New(store.Type().In(0).Elem())
+	orders.Field(filled.Interface(), "Cache").Set(reflect.ValueOf(cache.Cache(onlyReads{View: w.Cache})))
+	store.Call([]reflect.Value{filled})
 	definitions := watch.NewDefinitions(w.Live, w)
 	of := watch.Source{CRD: source.AccountCRD, Informer: apitest.SyncedInformer{}}
 	orders.Must(definitions.Follow(ctx, w.Cache, false, of))
@@ -655,8 +658,8 @@ func issue(s *orders.State, n int) {
 	p.tokens = append(slices.Clip(p.tokens), tokenNumbered(n))
 }
 
-// report says in the account's status that there is a token.
-func report(s *orders.State, n int) {
+// writeReport says in the account's status that there is a token.
+func writeReport(s *orders.State, n int) {
 	orders.Edit(s, orders.Accounts, theAccount, func(a *authv1beta1.ManagedServiceAccount) {
 		a.Status.TokenSecretRef = &authv1beta1.SecretRef{
 			Name: theAccount.Name, LastRefreshTimestamp: metav1.NewTime(years.AddDate(-20, 0, n)),
@@ -671,7 +674,7 @@ func accountScenarios() []orders.Scenario {
 		s.Bind("n2", "s1")
 		addAccount(s, "n1,n2")
 		issue(s, 0)
-		report(s, 0)
+		writeReport(s, 0)
 		s.Publish("n1", "c1")
 	}
 	both := []types.NamespacedName{{Namespace: "n1", Name: "c1"}, {Namespace: "n2", Name: "c1"}}
@@ -684,7 +687,7 @@ func accountScenarios() []orders.Scenario {
 			Name: "rotating", Pairs: both[:1], Budget: 3, Tick: 11 * time.Second, Ticks: 1, Crashes: 1, Begin: began,
 			Changes: []orders.Change{
 				{Name: "issue another token", If: exists, Do: func(s *orders.State) { issue(s, 1) }},
-				{Name: "report another token", If: exists, Do: func(s *orders.State) { report(s, 1) }},
+				{Name: "report another token", If: exists, Do: func(s *orders.State) { writeReport(s, 1) }},
 				orders.Deletes(orders.Copies, "c1", "reader"),
 				account("withdraw the token of", func(a *authv1beta1.ManagedServiceAccount) { a.Status.TokenSecretRef = nil }),
 				orders.Deletes(orders.Bindings, "n1", "s1"),
@@ -749,7 +752,7 @@ func accountScenarios() []orders.Scenario {
 			Changes: []orders.Change{
 				{Name: "choose none", Do: func(s *orders.State) { s.Place("n1", "p1") }},
 				{Name: "choose c1", Do: func(s *orders.State) { s.Place("n1", "p1", "c1") }},
-				{Name: "issue another token", If: exists, Do: func(s *orders.State) { issue(s, 1); report(s, 1) }},
+				{Name: "issue another token", If: exists, Do: func(s *orders.State) { issue(s, 1); writeReport(s, 1) }},
 			},
 		},
 	}

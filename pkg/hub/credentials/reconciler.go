@@ -17,6 +17,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/bearer"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/grants"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/report"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/source"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/target"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/metrics"
@@ -46,8 +47,7 @@ type Reconciler struct {
 	operations *operations
 	failures   *failures
 	grants     *grants.Grants
-	problems   *accountProblems
-	refusals   *refusals
+	outcomes   *report.Outcomes
 	metrics    *metrics.Metrics // nil: nobody counts
 	clock      clock.PassiveClock
 	failing    kube.Debounce[types.NamespacedName] // by account
@@ -123,8 +123,9 @@ func unobservedOf(o observed) effect {
 			continue
 		}
 		all.errs = append(all.errs, t.err)
-		all.problems = append(all.problems,
-			problem{contract.ReasonCopyFailed, t.namespace, kube.Shorten(t.err.Error(), maxErrorBytes)})
+		all.problems = append(all.problems, report.Problem{
+			Reason: contract.ReasonCopyFailed, Namespace: t.namespace, Text: kube.Shorten(t.err.Error(), maxErrorBytes),
+		})
 		all.failing, all.undecided = true, true
 	}
 	return all
@@ -156,7 +157,7 @@ func (r *Reconciler) priority(ctx context.Context, req reconcile.Request) int {
 
 // effect is the result of one phase.
 type effect struct {
-	problems []problem
+	problems []report.Problem
 	again    time.Duration
 
 	// errs are returned from the reconciliation that finds them, and not again before the
@@ -356,7 +357,9 @@ func (r *Reconciler) put(
 		// The caches still select it; an event will tell them that the namespace is gone,
 		// or exists again.
 		const missing = "the Namespace does not exist"
-		return effect{problems: []problem{{contract.ReasonTargetNotEntitled, d.namespace, missing}}, again: fair.RetryMost}
+		return effect{again: fair.RetryMost, problems: []report.Problem{{
+			Reason: contract.ReasonTargetNotEntitled, Namespace: d.namespace, Text: missing,
+		}}}
 	case !granted.ok():
 		return granted
 	}
@@ -385,7 +388,9 @@ func (r *Reconciler) put(
 	case errors.Is(err, target.ErrRevoked):
 		return effect{undecided: true} // the account is or will be reconciled again
 	case errors.As(err, &foreign):
-		return effect{problems: []problem{{contract.ReasonForeignSecret, d.namespace, foreign.Error()}}, again: foreignEvery}
+		return effect{again: foreignEvery, problems: []report.Problem{{
+			Reason: contract.ReasonForeignSecret, Namespace: d.namespace, Text: foreign.Error(),
+		}}}
 	case err != nil:
 		return r.failure(at, d.namespace, err, token.Censor(err.Error()))
 	default:
@@ -429,7 +434,7 @@ func contested(
 			"kind", kind, "namespace", key.Namespace, "name", key.Name, "every", kube.RepairEvery)
 	}
 	return effect{
-		problems:  []problem{contestedProblem(kind, key, namespace)},
+		problems:  []report.Problem{contestedProblem(kind, key, namespace)},
 		contested: true, again: fight.Wait, pause: fight.Wait,
 	}
 }
@@ -465,9 +470,11 @@ func (r *Reconciler) failure(grant grants.Grant, namespace string, err error, te
 		return effect{undecided: true, again: wait}
 	}
 	return effect{
-		errs:      []error{errors.New(text)},
-		failing:   true,
-		problems:  []problem{{contract.ReasonCopyFailed, namespace, kube.Shorten(text, maxErrorBytes)}},
+		errs:    []error{errors.New(text)},
+		failing: true,
+		problems: []report.Problem{{
+			Reason: contract.ReasonCopyFailed, Namespace: namespace, Text: kube.Shorten(text, maxErrorBytes),
+		}},
 		undecided: !grants.IsRefusal(err),
 		conflict:  target.IsConflict(err),
 	}
@@ -491,10 +498,8 @@ func (r *Reconciler) report(o observed, p plan, all effect) {
 	switch {
 	case all.undecided && !lasting, !o.known && !o.draining:
 	case o.account == nil && !slices.ContainsFunc(p.decisions, isPresent):
-		r.problems.forget(o.key)
-		r.refusals.set(o.key, nil)
+		r.outcomes.Forget(o.key)
 	default:
-		r.problems.set(o.key, all.problems)
-		r.refusals.set(o.key, refusedIn(o, all.problems))
+		r.outcomes.Set(o.key, report.Outcome{Problems: all.problems, Lacks: refusedIn(o, all.problems)})
 	}
 }

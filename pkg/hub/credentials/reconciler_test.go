@@ -431,7 +431,7 @@ func TestNothingIsSaidBeforeTheRuleCanBeApplied(t *testing.T) {
 		if _, err := v.step(); err != nil {
 			t.Errorf("%s: %v", when, err)
 		}
-		if of := v.creds.problems.of(v.cluster); len(of) > 0 {
+		if of := v.creds.outcomes.Of(v.cluster); len(of) > 0 {
 			t.Errorf("%s: the condition would be of %v", when, of)
 		}
 	}

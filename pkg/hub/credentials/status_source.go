@@ -7,6 +7,7 @@ import (
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/conditions"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/report"
 )
 
 var _ conditions.Source = &Credentials{}
@@ -24,17 +25,19 @@ func (c *Credentials) Desired(ctx context.Context, cluster string) (*conditions.
 	if c.opts.Mode == ModeDisabled {
 		return &conditions.Desired{Absent: true}, nil
 	}
-	byAccount := c.problems.of(cluster)
+	byAccount := c.outcomes.Of(cluster)
 	isComplete, err := c.isComplete(ctx, cluster, byAccount)
 	if err != nil {
 		return nil, err
 	}
-	return credentialsSynced(byAccount, isComplete), nil
+	return report.CredentialsSynced(byAccount, isComplete), nil
 }
 
 // isComplete reports whether the problems of every account of a cluster are known. When
 // they become known, the cluster is enqueued. A hub that does not serve accounts has none.
-func (c *Credentials) isComplete(ctx context.Context, cluster string, byAccount map[string][]problem) (bool, error) {
+func (c *Credentials) isComplete(
+	ctx context.Context, cluster string, byAccount map[string][]report.Problem,
+) (bool, error) {
 	if !c.accounts.Synced() {
 		return !c.mayHaveAccounts(), nil
 	}

@@ -27,6 +27,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory/profiles"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/watch"
 )
@@ -126,7 +127,7 @@ func (w *world) clearHub() {
 }
 
 func (w *world) manager() manager.Manager {
-	limits := inventory.Limits{Properties: 1000, PropertyBytes: 64 << 10}
+	limits := profiles.Limits{Properties: 1000, PropertyBytes: 64 << 10}
 	byObject := selection.CacheOptions()
 	maps.Copy(byObject, inventory.CacheOptions(limits))
 	byObject[&addonv1beta1.ManagedClusterAddOn{}] = cache.ByObject{

@@ -19,6 +19,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory/profiles"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 )
 
@@ -31,8 +32,8 @@ func (w *world) startWithProfiles(forbidden *atomic.Bool) {
 	rule := selection.New(mgr.GetCache(), mgr.GetAPIReader(), definitions, w.time)
 	w.refs = NewReferences(mgr.GetCache())
 	apitest.Must(w.T, Add(mgr, Options{Rule: rule, References: w.refs, Definitions: definitions, Clock: w.time}))
-	guard := inventory.GuardFunc(func(context.Context) (inventory.GuardVerdict, error) {
-		return inventory.GuardVerdict{Allowed: !forbidden.Load(), Reason: "UpstreamGateOn"}, nil
+	guard := inventory.GuardFunc(func(context.Context) (profiles.Verdict, error) {
+		return profiles.Verdict{Allowed: !forbidden.Load(), Reason: "UpstreamGateOn"}, nil
 	})
 	_, err := inventory.Add(w.T.Context(), mgr, inventory.Options{
 		Rule: rule, Guard: guard, References: w.refs, Clock: w.time,

@@ -345,7 +345,7 @@ func (w *accessWorld) marker() {
 	*w.markers++
 	value := strconv.Itoa(*w.markers)
 	apitest.EditStatus(w, w.marked, func(c *clusterv1.ManagedCluster) {
-		c.Status.ClusterClaims = []clusterv1.ManagedClusterClaim{claim("marker", value)}
+		c.Status.ClusterClaims = []clusterv1.ManagedClusterClaim{ocmtest.Claim("marker", value)}
 	})
 	w.Eventually("the marker arrives", func() string {
 		if p := w.Profile(w.ns, w.marked.Name).Status.Properties; len(p) != 1 || p[0].Value != value {

@@ -14,6 +14,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/access"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory/profiles"
 )
 
 // givenAccess says of every cluster what the test wants.
@@ -67,8 +68,8 @@ func TestAccessProvidersAreMaintainedWithTheRest(t *testing.T) {
 		given.decision = access.Decision{Problems: []string{"Nobody knows."}}
 		s.mustStep()
 		has(renewed, direct, theirs)
-		if got, _ := s.r.outcomes.get(s.pair); !cmp.Equal(got.access, []string{"Nobody knows."}) {
-			t.Errorf("the outcome says %q", got.access)
+		if got, _ := s.r.outcomes.Get(s.pair); !cmp.Equal(got.Access, []string{"Nobody knows."}) {
+			t.Errorf("the outcome says %q", got.Access)
 		}
 
 		publish(nil, nil)
@@ -87,8 +88,8 @@ func TestAccessProvidersAreMaintainedInOCMsProfile(t *testing.T) {
 		given := &givenAccess{}
 		s.r.access = given
 		allowed := true
-		s.r.guard = GuardFunc(func(context.Context) (GuardVerdict, error) {
-			return GuardVerdict{Reason: "UpstreamGateOn", Access: allowed}, nil
+		s.r.guard = GuardFunc(func(context.Context) (profiles.Verdict, error) {
+			return profiles.Verdict{Reason: "UpstreamGateOn", Access: allowed}, nil
 		})
 		says := func(provider *inventoryv1alpha1.AccessProvider) {
 			given.decision = access.Decision{Proxy: access.ProviderState{Known: true, Provider: provider}}
@@ -105,7 +106,7 @@ func TestAccessProvidersAreMaintainedInOCMsProfile(t *testing.T) {
 			t.Errorf("profile (-want +got):\n%s", diff)
 		}
 		s.settled()
-		if _, known := s.r.outcomes.get(s.pair); known {
+		if _, known := s.r.outcomes.Get(s.pair); known {
 			t.Error("the pair has an outcome")
 		}
 

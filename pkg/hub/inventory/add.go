@@ -26,6 +26,8 @@ import (
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/access"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/conditions"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory/profiles"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory/report"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/metrics"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
@@ -36,7 +38,7 @@ import (
 // Names of the controllers, used alike in logs, metrics, field managers and events.
 const (
 	// ControllerName maintains the profiles.
-	ControllerName = "hub.inventory"
+	ControllerName = profiles.FieldOwner
 
 	// ReportControllerName creates the events about withheld profiles, and about profiles that
 	// change too often.
@@ -147,27 +149,14 @@ type References interface {
 type Guard interface {
 	// Verdict reads caches only. After an error nothing is written, and Verdict is called
 	// again.
-	Verdict(ctx context.Context) (GuardVerdict, error)
-}
-
-// GuardVerdict is a guard's verdict. If it does not allow writing, Reason and Message
-// become those of the condition ProfilesSynced. Without a reason the condition stays: it is
-// not known yet whether writing is allowed.
-type GuardVerdict struct {
-	Allowed bool
-	Reason  string
-	Message string
-
-	// Access allows writing access providers to existing profiles although nothing else may
-	// be written: the writer of the rest leaves them alone.
-	Access bool
+	Verdict(ctx context.Context) (profiles.Verdict, error)
 }
 
 // GuardFunc is a function that is a Guard.
-type GuardFunc func(ctx context.Context) (GuardVerdict, error)
+type GuardFunc func(ctx context.Context) (profiles.Verdict, error)
 
 // Verdict calls the function.
-func (f GuardFunc) Verdict(ctx context.Context) (GuardVerdict, error) { return f(ctx) }
+func (f GuardFunc) Verdict(ctx context.Context) (profiles.Verdict, error) { return f(ctx) }
 
 // inventory holds the controllers and their shared state.
 type inventory struct {
@@ -337,7 +326,7 @@ func (i *inventory) start(ctx context.Context) error {
 	i.opts.Rule.SubscribeDefinitions(i.enqueueAll)
 	// All conditions have waited for this. Those of clusters without pairs wait for nothing
 	// else.
-	i.pairs.outcomes.enqueueStatus("")
+	i.pairs.outcomes.EnqueueStatus("")
 	i.started.Store(true)
 	return nil
 }
@@ -427,7 +416,7 @@ func (i *inventory) queue() fair.Options {
 
 // enqueueEverything enqueues every pair and every condition.
 func (i *inventory) enqueueEverything(ctx context.Context) {
-	i.pairs.outcomes.enqueueStatus("")
+	i.pairs.outcomes.EnqueueStatus("")
 	if !i.opts.Rule.Ready() {
 		return // no pair has been reconciled yet
 	}
@@ -455,18 +444,19 @@ func (i *inventory) followAccess(ctx context.Context) {
 
 // addReport registers the controller of the events.
 func (i *inventory) addReport() error {
-	reporter := newReporter(i.mgr.GetCache(), i.mgr.GetClient(), i.opts, i.pairs.outcomes)
+	reporter := report.NewReporter(i.mgr.GetCache(), i.mgr.GetClient(), i.opts.Rule, i.pairs.outcomes, i.opts.Clock,
+		i.opts.WriteEvery)
 	return builder.ControllerManagedBy(i.mgr).
 		Named(ReportControllerName).
 		WithOptions(controller.Options{RateLimiter: retries()}).
-		WatchesRawSource(&i.pairs.outcomes.reportTrigger).
+		WatchesRawSource(&i.pairs.outcomes.Trigger).
 		Complete(reporter)
 }
 
 // addInstall registers the controller of askAgain.
 func (i *inventory) addInstall() error {
 	i.opts.Rule.SubscribeInstall(func(namespace string) {
-		i.pairs.outcomes.reportTrigger.Enqueue(types.NamespacedName{Namespace: namespace})
+		i.pairs.outcomes.Trigger.Enqueue(types.NamespacedName{Namespace: namespace})
 		i.installTrigger.Enqueue(types.NamespacedName{Name: InstallControllerName})
 	})
 	return builder.ControllerManagedBy(i.mgr).

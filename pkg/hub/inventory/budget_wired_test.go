@@ -20,6 +20,8 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/access"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory/profiles"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory/report"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/metrics"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
@@ -73,7 +75,7 @@ func TestAFlappingClusterIsWrittenWithinItsBudget(t *testing.T) {
 			})
 			// The budget is each profile's own: that of another cluster is written at once.
 			apitest.EditStatus(w, quiet, func(c *clusterv1.ManagedCluster) {
-				c.Status.ClusterClaims = []clusterv1.ManagedClusterClaim{claim("x", "1")}
+				c.Status.ClusterClaims = []clusterv1.ManagedClusterClaim{ocmtest.Claim("x", "1")}
 			})
 			for _, namespace := range namespaces {
 				w.Eventually("the last value arrives in "+namespace, func() string {
@@ -125,11 +127,11 @@ func (s *stepper) exhaust(every time.Duration) time.Duration {
 	s.r.brake.Every = every
 	s.mustStep(post, patchStatus)
 	for n := range kube.WritesAtOnce - 2 {
-		s.claims(claim("x", fmt.Sprint(n)))
+		s.claims(ocmtest.Claim("x", fmt.Sprint(n)))
 		s.mustStep(patchStatus)
 	}
 	s.settled()
-	s.claims(claim("x", "held"))
+	s.claims(ocmtest.Claim("x", "held"))
 	result := s.mustStep()
 	if result.RequeueAfter <= 0 || result.RequeueAfter > 2*every {
 		s.T.Fatalf("a change that is held back is looked at again after %s", result.RequeueAfter)
@@ -140,9 +142,9 @@ func (s *stepper) exhaust(every time.Duration) time.Duration {
 // exhausted makes the next change wait, as after many writes.
 func (s *stepper) exhausted(every time.Duration) {
 	for range kube.WritesAtOnce {
-		s.r.brake.Wrote(s.pair, kube.Rewrite, ownPart(trimProfile(s.mine())), ownPart(trimProfile(s.mine())), s.time.Now())
+		s.r.brake.Wrote(s.pair, kube.Rewrite, profiles.OwnPart(profiles.Trim(s.mine())), profiles.OwnPart(profiles.Trim(s.mine())), s.time.Now())
 	}
-	if err := s.r.brake.CheckBudget(s.pair, ownPart(trimProfile(s.mine())), s.time.Now()); err == nil {
+	if err := s.r.brake.CheckBudget(s.pair, profiles.OwnPart(profiles.Trim(s.mine())), s.time.Now()); err == nil {
 		s.T.Fatalf("a change does not wait for %s", every)
 	}
 }
@@ -165,12 +167,12 @@ func TestWhatWaitsForTheBudgetAndWhatDoesNot(t *testing.T) {
 		s := newStepper(t, mapHub)
 		wait := s.exhaust(every)
 		s.later(wait / 2)
-		s.claims(claim("x", "last"))
+		s.claims(ocmtest.Claim("x", "last"))
 		apitest.Edit(s, s.c, func(c *clusterv1.ManagedCluster) { c.Labels["env"] = "last" })
 		if result := s.mustStep(); result.RequeueAfter != wait-wait/2 {
 			t.Errorf("looked at again after %s, want %s", result.RequeueAfter, wait-wait/2)
 		}
-		s.came(inPlace, "")
+		s.came(report.InPlace, "")
 		s.shows("7", "prod")
 		s.later(wait - wait/2)
 		result := s.mustStep(patchMain, patchStatus)
@@ -219,14 +221,14 @@ func TestWhatWaitsForTheBudgetAndWhatDoesNot(t *testing.T) {
 		turn()
 		for n := range 3 {
 			s.exhausted(every)
-			s.claims(claim("x", "held"), claim(fmt.Sprint("new-", n), "1"))
+			s.claims(ocmtest.Claim("x", "held"), ocmtest.Claim(fmt.Sprint("new-", n), "1"))
 			apitest.EditStatus(s, s.c, func(c *clusterv1.ManagedCluster) {
 				available(c).Status = []metav1.ConditionStatus{"False", "Unknown"}[n%2]
 			})
 			if _, err := s.step(); err != nil {
 				t.Fatal(err)
 			}
-			s.claims(claim("x", "held"))
+			s.claims(ocmtest.Claim("x", "held"))
 		}
 		turn()
 		var names []string
@@ -272,7 +274,7 @@ func TestWhatWaitsForTheBudgetAndWhatDoesNot(t *testing.T) {
 		s.exhaust(every)
 		s.MustMerge(s.mine(), everyLabel(1))
 		s.mustStep(patchMain, patchStatus)
-		s.came(inPlace, "")
+		s.came(report.InPlace, "")
 	})
 	t.Run("another manager starts with a full budget", func(t *testing.T) {
 		s := newStepper(t, mapHub)
@@ -287,9 +289,9 @@ func TestWhatWaitsForTheBudgetAndWhatDoesNot(t *testing.T) {
 func TestWhoIsToldOfAClusterThatChangesTooOften(t *testing.T) {
 	s := newStepper(t, mapHub)
 	counts := metrics.New(metrics.Options{})
-	s.r.outcomes.metrics = counts
+	s.r.outcomes.Metrics = counts
 	const every = 10 * time.Second
-	reporter := newReporter(s.cache, s.Client, Options{Clock: s.time, Rule: s.rule, WriteEvery: every}, s.r.outcomes)
+	reporter := report.NewReporter(s.cache, s.Client, s.rule, s.r.outcomes, s.time, every)
 	notes := func() (notes []string) {
 		t.Helper()
 		_, err := reporter.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: s.c.Name}})
@@ -306,7 +308,7 @@ func TestWhoIsToldOfAClusterThatChangesTooOften(t *testing.T) {
 	s.exhaust(every)
 	change := func(n int) {
 		s.later(4 * time.Second)
-		s.claims(claim("x", fmt.Sprint("change ", n)))
+		s.claims(ocmtest.Claim("x", fmt.Sprint("change ", n)))
 		_, err := s.step()
 		apitest.Must(t, err)
 	}
@@ -326,9 +328,9 @@ func TestWhoIsToldOfAClusterThatChangesTooOften(t *testing.T) {
 		t.Errorf("events: %q", got)
 	}
 	shows(t, "after more than a minute", counts, "profiles_held_back", map[string]float64{"": 1})
-	s.came(inPlace, "")
-	out, _ := s.r.outcomes.get(s.pair)
-	if condition := profilesSynced(map[string]outcome{s.ns: out}, true); condition.Reason != "Synced" {
+	s.came(report.InPlace, "")
+	out, _ := s.r.outcomes.Get(s.pair)
+	if condition := report.ProfilesSynced(map[string]report.Outcome{s.ns: out}, true); condition.Reason != "Synced" {
 		t.Errorf("the condition says %+v", condition)
 	}
 	for result := (reconcile.Result{RequeueAfter: 1}); result.RequeueAfter > 0; {

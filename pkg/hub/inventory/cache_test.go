@@ -16,6 +16,7 @@ import (
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory/profiles"
 )
 
 // fat is metadata with all that is read and all that is not.
@@ -98,7 +99,7 @@ func TestCacheKeepsOnlyWhatIsRead(t *testing.T) {
 						ocmtest.Condition("ManagedClusterConditionAvailable", "True", "R", ""),
 					},
 					Version:       clusterv1.ManagedClusterVersion{Kubernetes: "v1"},
-					ClusterClaims: []clusterv1.ManagedClusterClaim{claim("a", "1")},
+					ClusterClaims: []clusterv1.ManagedClusterClaim{ocmtest.Claim("a", "1")},
 					Capacity:      clusterv1.ResourceList{},
 				},
 			},
@@ -111,7 +112,7 @@ func TestCacheKeepsOnlyWhatIsRead(t *testing.T) {
 						ocmtest.Condition("ManagedClusterJoined", "True", "R", ""),
 					},
 					Version:       clusterv1.ManagedClusterVersion{Kubernetes: "v1"},
-					ClusterClaims: []clusterv1.ManagedClusterClaim{claim("a", "1")},
+					ClusterClaims: []clusterv1.ManagedClusterClaim{ocmtest.Claim("a", "1")},
 				},
 			},
 		},
@@ -134,8 +135,8 @@ func TestCacheKeepsOnlyWhatIsRead(t *testing.T) {
 					Conditions: []metav1.Condition{ocmtest.Condition("ManagedClusterJoined",
 						"True", "R", "a\n"+strings.Repeat("m", 5000))},
 					Version: clusterv1.ManagedClusterVersion{Kubernetes: strings.Repeat("v", 65)},
-					ClusterClaims: []clusterv1.ManagedClusterClaim{claim("c", "3"),
-						claim("b", "2"), claim("x\n", "4"), claim("a", "1")},
+					ClusterClaims: []clusterv1.ManagedClusterClaim{ocmtest.Claim("c", "3"),
+						ocmtest.Claim("b", "2"), ocmtest.Claim("x\n", "4"), ocmtest.Claim("a", "1")},
 				},
 			},
 			want: &clusterv1.ManagedCluster{
@@ -153,7 +154,7 @@ func TestCacheKeepsOnlyWhatIsRead(t *testing.T) {
 				Status: clusterv1.ManagedClusterStatus{
 					Conditions: []metav1.Condition{ocmtest.Condition("ManagedClusterJoined",
 						"True", "R", `a\n`+strings.Repeat("m", 1018)+"...")},
-					ClusterClaims: []clusterv1.ManagedClusterClaim{claim("a", "1"), claim("b", "2")},
+					ClusterClaims: []clusterv1.ManagedClusterClaim{ocmtest.Claim("a", "1"), ocmtest.Claim("b", "2")},
 				},
 			},
 		},
@@ -161,7 +162,7 @@ func TestCacheKeepsOnlyWhatIsRead(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			transformed := false
-			for kind, options := range CacheOptions(Limits{Properties: 2, PropertyBytes: 20}) {
+			for kind, options := range CacheOptions(profiles.Limits{Properties: 2, PropertyBytes: 20}) {
 				if reflect.TypeOf(kind) != reflect.TypeOf(test.in) {
 					continue
 				}
@@ -212,7 +213,7 @@ func profileOf(manager string) *inventoryv1alpha1.ClusterProfile {
 func TestTrimProfile(t *testing.T) {
 	trim := func(profile *inventoryv1alpha1.ClusterProfile) client.Object {
 		t.Helper()
-		return trimProfile(trimProfile(profile)) // an object may be transformed twice
+		return profiles.Trim(profiles.Trim(profile)) // an object may be transformed twice
 	}
 	t.Run("ours: lists that a patch replaces stay whole", func(t *testing.T) {
 		want := profileOf("open-cluster-management")

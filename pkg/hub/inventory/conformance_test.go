@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/conformance"
 )
 
@@ -22,7 +23,7 @@ func TestProfilesConform(t *testing.T) {
 	for _, c := range []*clusterv1.ManagedCluster{w.c1, w.c2, w.marked} {
 		apitest.EditStatus(w, c, func(c *clusterv1.ManagedCluster) {
 			c.Status.Version.Kubernetes = "v1.36.0"
-			c.Status.ClusterClaims = []clusterv1.ManagedClusterClaim{claim("long.example", long)}
+			c.Status.ClusterClaims = []clusterv1.ManagedClusterClaim{ocmtest.Claim("long.example", long)}
 		})
 	}
 	w.Eventually("the profiles conform", func() string {

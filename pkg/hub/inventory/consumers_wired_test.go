@@ -91,7 +91,7 @@ func TestNoVersionOfAProfileBreaksAConsumer(t *testing.T) {
 		{"the cluster becomes unhealthy, and says other things", func() {
 			apitest.EditStatus(w, w.c1, func(c *clusterv1.ManagedCluster) {
 				c.Status.Conditions[2] = ocmtest.Condition(clusterv1.ManagedClusterConditionAvailable, "Unknown", "Lost", "")
-				c.Status.ClusterClaims = []clusterv1.ManagedClusterClaim{claim("a", "1")}
+				c.Status.ClusterClaims = []clusterv1.ManagedClusterClaim{ocmtest.Claim("a", "1")}
 			})
 		}},
 		{"the addon's own health changes", func() {

@@ -6,6 +6,7 @@ import (
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory/profiles"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/metrics"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
@@ -46,7 +47,7 @@ func (r rejectedCounter) count(object any, sign int) {
 	if !ok {
 		return
 	}
-	for reason, count := range rejectedBefore(cluster) {
+	for reason, count := range profiles.Rejected(cluster) {
 		r.counts.RejectClaims(reason, sign*count)
 	}
 }

@@ -1,14 +1,12 @@
 package inventory
 
 import (
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
 
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
@@ -28,69 +26,19 @@ func shows(t *testing.T, when string, counts *metrics.Metrics, name string, want
 	}
 }
 
-func clusterOf(claims []clusterv1.ManagedClusterClaim) *clusterv1.ManagedCluster {
-	return &clusterv1.ManagedCluster{Status: clusterv1.ManagedClusterStatus{ClusterClaims: claims}}
-}
-
-func TestEveryOutcomeCountsOnce(t *testing.T) {
-	tests := map[outcomeKind]metrics.Pair{
-		withheld:  {Withheld: "NotPlaced"},
-		inPlace:   {State: "Synced"},
-		undecided: {State: "SelectionUnknown"},
-		doubtful:  {State: "SelectionUnknown"},
-		foreign:   {State: "ForeignProfile"},
-		leftAlone: {State: "LeftAlone"},
-		failed:    {State: "WriteFailed"},
-	}
-	for kind, want := range tests {
-		if got := countedAs(outcome{kind: kind, reason: "NotPlaced"}, true); got != want {
-			t.Errorf("kind %d counts as %+v, want %+v", kind, got, want)
-		}
-		if got := countedAs(outcome{kind: kind}, false); got != (metrics.Pair{}) {
-			t.Errorf("without an outcome: %+v", got)
-		}
-	}
-}
-
-func TestRejectedClaimsByReason(t *testing.T) {
-	claims := []clusterv1.ManagedClusterClaim{
-		claim("", "1"), claim(strings.Repeat("n", 300), "1"), claim("a\x1b", "1"), claim("twice", "1"), claim("twice", "2"),
-		claim("empty", ""), claim("long", strings.Repeat("v", 2000)), claim("binary", "\xff"),
-		claim("a", "1"), claim("b", "2"), claim("c", "3"), claim("d", "4"),
-	}
-	limits := Limits{Properties: 2, PropertyBytes: 100}
-	kept, _ := limits.judgeClaims(claims)
-	want := map[string]int{"Name": 3, "Duplicate": 2, "Empty": 1, "TooLong": 1, "NotText": 1, "Limit": 2}
-	if diff := cmp.Diff(want, limits.rejectedOf(clusterOf(claims), len(kept))); diff != "" {
-		t.Errorf("rejected (-want +got):\n%s", diff)
-	}
-	cached := &clusterv1.ManagedCluster{}
-	rememberRejected(cached, want)
-	if diff := cmp.Diff(want, limits.rejectedOf(cached, 0)); diff != "" {
-		t.Errorf("remembered (-want +got):\n%s", diff)
-	}
-	const wild = "Limit=999999999,Empty=-3,x=7,Name=,=,Duplicate=2"
-	cached.Annotations[annotationRejected] = wild
-	again := &clusterv1.ManagedCluster{}
-	rememberRejected(again, rejectedBefore(cached))
-	if got := again.Annotations[annotationRejected]; got != "Duplicate=2,Limit=100000" {
-		t.Errorf("what a spoke wrote becomes %q", got)
-	}
-}
-
 // TestRejectedClaimsAreCountedOncePerCluster: as clusters are created, changed and deleted,
 // even if their deletion was missed.
 func TestRejectedClaimsAreCountedOncePerCluster(t *testing.T) {
 	counts := metrics.New(metrics.Options{})
 	counter := rejectedCounter{counts}
 	cluster := func(claims ...clusterv1.ManagedClusterClaim) *clusterv1.ManagedCluster {
-		return asCached(clusterOf(claims))
+		return asCached(&clusterv1.ManagedCluster{Status: clusterv1.ManagedClusterStatus{ClusterClaims: claims}})
 	}
-	first, second := cluster(claim("a", ""), claim("b", "")), cluster(claim("c", ""), claim("d", "\xff"))
+	first, second := cluster(ocmtest.Claim("a", ""), ocmtest.Claim("b", "")), cluster(ocmtest.Claim("c", ""), ocmtest.Claim("d", "\xff"))
 	counter.OnAdd(first, true)
 	counter.OnAdd(second, false)
 	shows(t, "two clusters", counts, "properties_rejected", map[string]float64{"Empty": 3, "NotText": 1})
-	fixed := cluster(claim("a", ""), claim("b", "1"))
+	fixed := cluster(ocmtest.Claim("a", ""), ocmtest.Claim("b", "1"))
 	counter.OnUpdate(first, fixed)
 	shows(t, "one claim was fixed", counts, "properties_rejected", map[string]float64{"Empty": 2, "NotText": 1})
 	counter.OnDelete(toolscache.DeletedFinalStateUnknown{Key: "first", Obj: fixed})
@@ -132,7 +80,7 @@ func TestWhyAPairIsWithheldIsCounted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newStepper(t, mapHub)
 			counts := metrics.New(metrics.Options{})
-			s.r.metrics, s.r.outcomes.metrics = counts, counts
+			s.r.metrics, s.r.outcomes.Metrics = counts, counts
 			s.mustStep(post, patchStatus)
 			shows(t, "published", counts, "profiles", map[string]float64{"Synced": 1})
 			s.later(time.Hour)
@@ -174,7 +122,7 @@ func TestMetricsFollowTheHub(t *testing.T) {
 	set := w.ExclusiveSet("set")
 	ns := w.Namespace("team", nil)
 	w.Bind(ns, set.Name)
-	cluster := w.Cluster("c", ocmtest.InSet(set.Name), claim("a", "1"), claim("empty", ""))
+	cluster := w.Cluster("c", ocmtest.InSet(set.Name), ocmtest.Claim("a", "1"), ocmtest.Claim("empty", ""))
 	wire := &apitest.Wire{}
 	startManager(t, wire.Tap(asManager(t, wiredHub, w)), Options{Guard: &switchGuard{}, Metrics: counts})
 	w.whole(ns, cluster.Name)
@@ -192,7 +140,7 @@ func TestMetricsFollowTheHub(t *testing.T) {
 
 	wire.Reset()
 	apitest.EditStatus(w, cluster, func(c *clusterv1.ManagedCluster) {
-		c.Status.ClusterClaims = []clusterv1.ManagedClusterClaim{claim("a", "2")}
+		c.Status.ClusterClaims = []clusterv1.ManagedClusterClaim{ocmtest.Claim("a", "2")}
 	})
 	w.Eventually("the change is measured", func() string {
 		delay := apitest.Shown(t, counts, "cluster_inventory_profile_delay_seconds")
@@ -217,15 +165,5 @@ func TestMetricsFollowTheHub(t *testing.T) {
 	eventually("profiles", map[string]float64{})
 	if delay := apitest.Shown(t, counts, "cluster_inventory_profile_delay_seconds"); delay["count"] != 1 {
 		t.Errorf("delays were measured without a change: %v", delay)
-	}
-}
-
-// BenchmarkCounting measures the cost of one outcome.
-func BenchmarkCounting(b *testing.B) {
-	o := newOutcomes()
-	o.metrics = metrics.New(metrics.Options{})
-	pair := types.NamespacedName{Namespace: "ns", Name: "c"}
-	for i := range b.N {
-		o.set(pair, outcome{kind: outcomeKind(i % 2)})
 	}
 }

@@ -6,8 +6,9 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory/profiles"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory/report"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 )
 
@@ -43,17 +44,17 @@ type Preview struct {
 func PreviewOf(
 	pair types.NamespacedName, o selection.Observation, result selection.Result, allow []string, now metav1.Time,
 ) Preview {
-	seen := observed{Observation: o, pair: pair}
-	seen.member = shownMemberID(seen)
-	switch nextStep(seen, result.Answer) {
-	case create:
+	seen := profiles.Observed{Observation: o, Pair: pair}
+	seen.Member = profiles.ShownMemberID(seen)
+	switch profiles.NextStep(seen, result.Answer) {
+	case profiles.Create:
 		return Preview{Action: ActionCreate}
-	case remove:
+	case profiles.Remove:
 		return Preview{Action: ActionRemove, Why: result.Why}
-	case update:
-		desired, _ := desiredProfile(seen, allow, now)
-		fields := slices.Sorted(maps.Keys(metadataChanges(o.Profile, desired)))
-		if changes, ok := statusChanges(o.Profile, desired)["status"].(map[string]any); ok {
+	case profiles.Update:
+		desired, _ := profiles.Desired(seen, allow, now)
+		fields := slices.Sorted(maps.Keys(profiles.MetadataChanges(o.Profile, desired)))
+		if changes, ok := profiles.StatusChanges(o.Profile, desired)["status"].(map[string]any); ok {
 			fields = append(fields, slices.Sorted(maps.Keys(changes))...)
 		}
 		switch {
@@ -62,21 +63,14 @@ func PreviewOf(
 		case len(fields) > 0:
 			return Preview{Action: ActionChange, Fields: fields}
 		}
-	case leave:
-		switch out := outcomeOf(seen, result, nil); out.kind {
-		case foreign, leftAlone, failed:
-			return Preview{Action: ActionRefuse, Why: out.why}
-		case undecided, doubtful:
-			return Preview{Action: ActionUndecided, Why: out.why}
-		case withheld, inPlace:
+	case profiles.Leave:
+		switch out := report.Of(seen, result, nil); out.Kind {
+		case report.Foreign, report.LeftAlone, report.Failed:
+			return Preview{Action: ActionRefuse, Why: out.Why}
+		case report.Undecided, report.Doubtful:
+			return Preview{Action: ActionUndecided, Why: out.Why}
+		case report.Withheld, report.InPlace:
 		}
 	}
 	return Preview{}
-}
-
-// Trim returns the part of a cluster within the limits, and what was left out of it.
-func (l Limits) Trim(cluster *clusterv1.ManagedCluster) (trimmed *clusterv1.ManagedCluster, leftOut []string) {
-	object, _ := l.trimCluster(cluster) // it returns no error
-	trimmed, _ = object.(*clusterv1.ManagedCluster)
-	return trimmed, leftOutOf(trimmed)
 }

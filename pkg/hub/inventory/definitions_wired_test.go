@@ -45,7 +45,7 @@ func newRestoration(t *testing.T) *restoration {
 	r.all, r.one = r.Namespace("all", nil), r.Namespace("one", nil)
 	r.Bind(r.all, set.Name)
 	r.Bind(r.one, set.Name)
-	r.c = r.Cluster("c", ocmtest.InSet(set.Name), claim("x", "0"))
+	r.c = r.Cluster("c", ocmtest.InSet(set.Name), ocmtest.Claim("x", "0"))
 	r.other = r.Cluster("other", ocmtest.InSet(set.Name))
 	r.Placement(r.one, "view", r.c.Name)
 	startWith(t, r.wire.Tap(asManager(t, server, r.world)), cacheOptions(), func(mgr manager.Manager) Options {
@@ -87,7 +87,7 @@ func (r *restoration) follows() {
 	want := fmt.Sprint(r.claims)
 	r.MustGet(r.c)
 	apitest.EditStatus(r, r.c, func(c *clusterv1.ManagedCluster) {
-		c.Status.ClusterClaims = []clusterv1.ManagedClusterClaim{claim("x", want)}
+		c.Status.ClusterClaims = []clusterv1.ManagedClusterClaim{ocmtest.Claim("x", want)}
 	})
 	r.Eventually("the profiles follow", func() string {
 		for _, namespace := range []string{r.all, r.one} {

@@ -6,12 +6,19 @@
 // adopted. While the answer is unknown, a profile of ours stays; its content is updated as
 // long as the cluster is in the inventory, and nothing is created, adopted or deleted.
 //
+// # Packages
+//
+//   - profiles: the pure decisions about a pair: its next step and the content of its profile;
+//   - report: the outcomes of all pairs, and what people are told about them.
+//
+// This package observes a pair, decides with profiles, writes, and records the outcome with report.
+//
 // # Ownership
 //
 // Of a ClusterProfile this addon owns the labels that name manager, cluster, set and the
 // mark, the labels it copied from labels and properties and the annotation that lists them,
 // spec.displayName, status.version, the conditions ControlPlaneHealthy and Joined, of
-// status.properties the entries that it wrote (decide_authorship.go) or that the cluster has
+// status.properties the entries that it wrote (profiles/decide_authorship.go) or that the cluster has
 // claims of, and of status.accessProviders the entries that package access decides about.
 // Everything else belongs to others and is never touched. Package conditions writes the
 // condition ProfilesSynced of a ManagedClusterAddOn; this package determines its content.
@@ -44,7 +51,7 @@
 // Each profile has a budget (Options.WriteEvery): ten writes in a row, then one in each
 // interval, so that a cluster that changes all the time does not keep every watcher of its
 // profiles busy. A change that waits is reconciled when its turn comes, and shows the values
-// of that time. What consumers must know at once does not wait (isUrgent), nor does removal.
+// of that time. What consumers must know at once does not wait (profiles.IsUrgent), nor does removal.
 // The same kube.Brake counts both, and starts with full budgets.
 //
 // Profiles that must be removed precede edits of others, and edits precede creations.
@@ -53,7 +60,7 @@
 //
 // # Input from spokes
 //
-// A ManagedCluster is reduced to the Limits before it is cached (judge.go), so that no
+// A ManagedCluster is reduced to the profiles.Limits before it is cached (profiles/judge.go), so that no
 // spoke can fill the manager's memory, or a namespace. What was left out is recorded with
 // it and named in the condition.
 //

@@ -59,7 +59,7 @@ func TestSlowNamespaceDelaysNoOther(t *testing.T) {
 	for i := range members {
 		w.Cluster(fmt.Sprintf("member%d", i), ocmtest.InSet(many.Name))
 	}
-	edited := w.Cluster("edited", ocmtest.InSet(few.Name), claim("x", "1"))
+	edited := w.Cluster("edited", ocmtest.InSet(few.Name), ocmtest.Claim("x", "1"))
 	detached := w.Cluster("detached", ocmtest.InSet(few.Name))
 	slow, bound, unbound := w.Namespace("slow", nil), w.Namespace("bound", nil), w.Namespace("unbound", nil)
 	w.Bind(bound, few.Name)
@@ -87,7 +87,7 @@ func TestSlowNamespaceDelaysNoOther(t *testing.T) {
 	w.exists(bound, detached.Name, false)
 
 	apitest.EditStatus(w, edited, func(c *clusterv1.ManagedCluster) {
-		c.Status.ClusterClaims = []clusterv1.ManagedClusterClaim{claim("x", "2")}
+		c.Status.ClusterClaims = []clusterv1.ManagedClusterClaim{ocmtest.Claim("x", "2")}
 	})
 	w.Eventually("the edit arrives", func() string {
 		if got := w.Profile(bound, edited.Name).Status.Properties[0].Value; got != "2" {

@@ -15,6 +15,7 @@ import (
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory/profiles"
 )
 
 // Two hubs for stepped tests: ClusterProfiles as SIG-Multicluster defines them, and as
@@ -41,15 +42,12 @@ func newWorld(t *testing.T, cfg *rest.Config) *world {
 func (w *world) in(t *testing.T) *world { return &world{w.In(t)} }
 
 // limits are the manager's own.
-var limits = Limits{Properties: 1000, PropertyBytes: 64 << 10}
+var limits = profiles.Limits{Properties: 1000, PropertyBytes: 64 << 10}
 
 // asCached is a ManagedCluster as the manager's cache holds it.
 func asCached(cluster *clusterv1.ManagedCluster) *clusterv1.ManagedCluster {
-	trimmed, err := limits.trimCluster(cluster.DeepCopy())
-	if err != nil {
-		panic(err) // it never fails
-	}
-	return trimmed.(*clusterv1.ManagedCluster)
+	trimmed, _ := limits.Trim(cluster.DeepCopy())
+	return trimmed
 }
 
 // clearHub deletes everything the inventory follows or makes.
@@ -74,10 +72,6 @@ const syncedText = "Every ClusterProfile that this cluster should have is up to 
 func (w *world) synced(cluster string) {
 	w.T.Helper()
 	w.EventuallyAddonCondition(cluster, "ProfilesSynced", "True", "Synced", syncedText)
-}
-
-func claim(name, value string) clusterv1.ManagedClusterClaim {
-	return clusterv1.ManagedClusterClaim{Name: name, Value: value}
 }
 
 var invalidSelector = &metav1.LabelSelector{

@@ -17,6 +17,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/access"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory/report"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/watch"
 )
@@ -48,7 +49,7 @@ func TestAHostileWriterCostsABoundedNumberOfWrites(t *testing.T) {
 	rewritten, deleted := w.Namespace("rewritten", nil), w.Namespace("deleted", nil)
 	labels := ocmtest.InSet(set.Name)
 	labels["env"] = "prod"
-	c := w.Cluster("c", labels, claim("x", "1"))
+	c := w.Cluster("c", labels, ocmtest.Claim("x", "1"))
 	for _, namespace := range []string{rewritten, deleted} {
 		w.Bind(namespace, set.Name)
 	}
@@ -153,15 +154,15 @@ func TestContestedProfileWaits(t *testing.T) {
 		if result := s.mustStep(); result.RequeueAfter != kube.RepairEvery {
 			t.Errorf("looked at again after %s", result.RequeueAfter)
 		}
-		s.came(contested, "another client keeps changing")
+		s.came(report.Contested, "another client keeps changing")
 		s.later(kube.RepairEvery)
 		if result := s.mustStep(patchMain); result.RequeueAfter <= 0 {
 			t.Error("nobody will look whether there is calm")
 		}
-		s.came(contested, "another client keeps changing")
+		s.came(report.Contested, "another client keeps changing")
 		s.later(time.Minute)
 		s.settled()
-		s.came(inPlace, "")
+		s.came(report.InPlace, "")
 	})
 	t.Run("it is deleted", func(t *testing.T) {
 		s := fight(t)
@@ -182,7 +183,7 @@ func TestContestedProfileWaits(t *testing.T) {
 	t.Run("what the cluster says still comes at once", func(t *testing.T) {
 		s := fight(t)
 		for n := range 2 * kube.RepairsAtOnce {
-			s.claims(claim("x", fmt.Sprint(n)))
+			s.claims(ocmtest.Claim("x", fmt.Sprint(n)))
 			s.mustStep(patchStatus)
 		}
 	})

@@ -24,8 +24,7 @@ import (
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
-	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/notices"
-	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory/report"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/watch"
 )
@@ -45,75 +44,6 @@ func installedBy(namespace, placement string) *addonv1beta1.ClusterManagementAdd
 	return definition
 }
 
-func TestWhatAnEventSaysAboutSlices(t *testing.T) {
-	const (
-		atRisk       = "AddonInstallationAtRisk"
-		inconclusive = "DecisionsInconclusive"
-		risk         = "This Placement installs the addon cluster-inventory and %s. " +
-			"Open Cluster Management writes its decisions slice by slice and deletes the addon of clusters that are in no " +
-			"slice meanwhile (open-cluster-management-io/ocm issue 1346); their profiles are kept for two minutes. " +
-			"Before you change decisionStrategy, set the install strategy to Manual"
-		unnamed = "Profiles were removed of clusters that have been in no slice of this Placement's decisions for " +
-			"two minutes: %s. If it still chooses them, its decisions are incomplete."
-		uninstalled = "Profiles were removed of clusters that have lacked the addon cluster-inventory for two minutes, " +
-			"though this Placement, which installs it, names them or may be about to: %s. " +
-			"If it still chooses them, Open Cluster Management has not installed the addon again."
-	)
-	on := func(placement, reason, text string) notices.Notice {
-		return notices.Notice{
-			Subject: notices.Subject{Kind: notices.Placement, Name: placement}, Reason: reason, Type: "Warning", Text: text,
-		}
-	}
-	many := map[string]inconclusiveRemoval{}
-	for i := range 3000 {
-		many[fmt.Sprintf("a-cluster-with-a-rather-long-name-%04d", i)] = inconclusiveRemoval{byAddon: i%2 == 0}
-	}
-	for name, test := range map[string]struct {
-		risks   []selection.PlacementRisk
-		removed map[string]map[string]inconclusiveRemoval
-		want    []notices.Notice
-	}{
-		"nothing": {want: []notices.Notice{}},
-		"more than one slice, and groups": {
-			risks: []selection.PlacementRisk{{Name: "large"}, {Name: "canary", Grouped: true}},
-			want: []notices.Notice{
-				on("large", atRisk, fmt.Sprintf(risk, "has more than 100 clusters")),
-				on("canary", atRisk, fmt.Sprintf(risk, "has decision groups")),
-			},
-		},
-		"in no slice": {
-			removed: map[string]map[string]inconclusiveRemoval{"p": {"c2": {}, "c1": {}}},
-			want:    []notices.Notice{on("p", inconclusive, fmt.Sprintf(unnamed, "c1, c2"))},
-		},
-		"without the addon, though a slice may name them": {
-			removed: map[string]map[string]inconclusiveRemoval{"p": {"c1": {byAddon: true}}},
-			want:    []notices.Notice{on("p", inconclusive, fmt.Sprintf(uninstalled, "c1"))},
-		},
-		"both, of two Placements": {
-			removed: map[string]map[string]inconclusiveRemoval{
-				"q": {"c3": {}}, "p": {"c1": {byAddon: true}, "c2": {}},
-			},
-			want: []notices.Notice{
-				on("p", inconclusive, fmt.Sprintf(unnamed, "c2")+" "+fmt.Sprintf(uninstalled, "c1")),
-				on("q", inconclusive, fmt.Sprintf(unnamed, "c3")),
-			},
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, sliceNotices(test.risks, test.removed)); diff != "" {
-				t.Errorf("notices (-want +got):\n%s", diff)
-			}
-		})
-	}
-	t.Run("of many clusters", func(t *testing.T) {
-		for _, notice := range sliceNotices(nil, map[string]map[string]inconclusiveRemoval{"p": many}) {
-			if len(notice.Text) > kube.MaxEventNoteBytes || !strings.Contains(notice.Text, "lacked the addon") {
-				t.Errorf("%d bytes: %s", len(notice.Text), notice.Text)
-			}
-		}
-	})
-}
-
 // TestEventsAboutTheInstallPlacement: its administrators learn which clusters' profiles were
 // removed although it names them, and that it has groups.
 func TestEventsAboutTheInstallPlacement(t *testing.T) {
@@ -123,7 +53,7 @@ func TestEventsAboutTheInstallPlacement(t *testing.T) {
 	definition := installedBy(install, placement.Name)
 	s.CleanUp(definition)
 	s.MustCreate(definition)
-	reporter := newReporter(s.cache, s.r.writer, Options{Clock: s.time, Rule: s.rule}, s.r.outcomes)
+	reporter := report.NewReporter(s.cache, s.r.writer, s.rule, s.r.outcomes, s.time, 0)
 	reports := func(want ...string) {
 		t.Helper()
 		s.wire.Reset()

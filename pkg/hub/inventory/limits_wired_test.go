@@ -26,7 +26,7 @@ func TestSpokesInputIsBounded(t *testing.T) {
 	w.Bind(other, set.Name)
 	var claims []clusterv1.ManagedClusterClaim
 	for i := range 800 {
-		claims = append(claims, claim(fmt.Sprintf("p%03d.example", i), strings.Repeat("v", 500)))
+		claims = append(claims, ocmtest.Claim(fmt.Sprintf("p%03d.example", i), strings.Repeat("v", 500)))
 	}
 	c := w.Cluster("c", ocmtest.InSet(set.Name), claims...)
 	apitest.EditStatus(w, c,
@@ -61,7 +61,7 @@ func TestSpokesInputIsBounded(t *testing.T) {
 	before := w.Profile(ns, c.Name)
 	wire.Reset()
 	apitest.EditStatus(w, c, func(c *clusterv1.ManagedCluster) {
-		c.Status.ClusterClaims = append(c.Status.ClusterClaims, claim("a.example", strings.Repeat("v", 500)))
+		c.Status.ClusterClaims = append(c.Status.ClusterClaims, ocmtest.Claim("a.example", strings.Repeat("v", 500)))
 	})
 	w.Eventually("the claim arrives", func() string {
 		want := append([]string{"a.example"}, names(before)[:kept-1]...)

@@ -13,6 +13,7 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory/profiles"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
@@ -42,28 +43,30 @@ func newMembers(rule *selection.Rule) *members {
 // process's writes of the pair's profile. If that is about to be written, no other cluster gets
 // the id until of is called again for the pair. freed is an id that was kept so, and is not in
 // the profile.
-func (m *members) of(ctx context.Context, o observed, writes bool) (result memberID, freed string, err error) {
+func (m *members) of(
+	ctx context.Context, o profiles.Observed, writes bool,
+) (result profiles.MemberID, freed string, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	shown, before := "", m.writing[o.pair]
+	shown, before := "", m.writing[o.Pair]
 	if o.Profile != nil {
 		shown = o.Profile.Labels[contract.LabelInventoryMemberID]
 	}
-	m.unseen.Delete(before, o.pair)
-	delete(m.writing, o.pair)
+	m.unseen.Delete(before, o.Pair)
+	delete(m.writing, o.Pair)
 	if o.Cluster != nil {
-		result = memberIDOf(o.Cluster.Name, wantedMemberID(o.Cluster), func(id string) string {
+		result = profiles.MemberIDOf(o.Cluster, func(id string) string {
 			holder, failure := m.decide(ctx, id, o.Cluster.Name)
 			err = errors.Join(err, failure)
 			return holder
 		})
-		if writes && err == nil && result.id != "" && result.id != shown {
-			m.unseen.Insert(result.id, o.pair)
-			m.writing[o.pair] = result.id
-			m.holders[result.id] = o.Cluster.Name // also if it does not ask for it any more
+		if writes && err == nil && result.ID != "" && result.ID != shown {
+			m.unseen.Insert(result.ID, o.Pair)
+			m.writing[o.Pair] = result.ID
+			m.holders[result.ID] = o.Cluster.Name // also if it does not ask for it any more
 		}
 	}
-	if before != m.writing[o.pair] && before != shown {
+	if before != m.writing[o.Pair] && before != shown {
 		freed = before
 	}
 	return result, freed, err
@@ -85,7 +88,7 @@ func (m *members) decide(ctx context.Context, id, self string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	holder := holderOf(id, last, claimants)
+	holder := profiles.MemberIDHolder(id, last, claimants)
 	if holder == "" {
 		delete(m.holders, id)
 	} else {
@@ -155,7 +158,7 @@ func (f memberFollower) OnDelete(before any) { f.changed(before) }
 
 func (f memberFollower) changed(object any) {
 	if cluster, ok := kube.InEvent[*clusterv1.ManagedCluster](object); ok {
-		f.askAgain(cluster.Name, cluster.Name, wantedMemberID(cluster))
+		f.askAgain(cluster.Name, cluster.Name, profiles.WantedMemberID(cluster))
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory/profiles"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/watch"
 )
@@ -95,9 +96,9 @@ func (c *memberCache) show(pair types.NamespacedName, id string) {
 }
 
 // observe is what is known of a pair.
-func (c *memberCache) observe(pair types.NamespacedName) observed {
-	return observed{
-		Observation: selection.Observation{Cluster: c.clusters[pair.Name], Profile: c.profiles[pair]}, pair: pair,
+func (c *memberCache) observe(pair types.NamespacedName) profiles.Observed {
+	return profiles.Observed{
+		Observation: selection.Observation{Cluster: c.clusters[pair.Name], Profile: c.profiles[pair]}, Pair: pair,
 	}
 }
 
@@ -131,17 +132,17 @@ func TestAMemberIDThatThousandsAskFor(t *testing.T) {
 			for ns := range namespaces {
 				pair := types.NamespacedName{Namespace: fmt.Sprint("team-", ns), Name: name}
 				got, _, err := m.of(t.Context(), c.observe(pair), true)
-				want := memberID{id: name, refused: "wanted"}
+				want := profiles.MemberID{ID: name, Refused: "wanted"}
 				switch {
 				case name == holder:
-					want = memberID{id: "wanted"}
+					want = profiles.MemberID{ID: "wanted"}
 				case c.clusters[name].Labels[memberIDLabel] == "":
-					want = memberID{id: name}
+					want = profiles.MemberID{ID: name}
 				}
 				if err != nil || got != want {
 					t.Fatalf("%s has %+v, want %+v (%v)", pair, got, want, err)
 				}
-				c.show(pair, got.id)
+				c.show(pair, got.ID)
 			}
 		}
 		if most := 2 * clusters * namespaces; c.read > most {
@@ -160,10 +161,10 @@ func TestAMemberIDThatThousandsAskFor(t *testing.T) {
 func TestAMemberIDIsFreeOnceNoProfileMayHaveIt(t *testing.T) {
 	a, alsoA := types.NamespacedName{Namespace: "ns", Name: "a"}, types.NamespacedName{Namespace: "other", Name: "a"}
 	b := types.NamespacedName{Namespace: "ns", Name: "b"}
-	begin := func(t *testing.T) (*memberCache, func(types.NamespacedName, memberID, string)) {
+	begin := func(t *testing.T) (*memberCache, func(types.NamespacedName, profiles.MemberID, string)) {
 		t.Helper()
 		c, m := newMemberCache(t)
-		has := func(pair types.NamespacedName, want memberID, wantFreed string) {
+		has := func(pair types.NamespacedName, want profiles.MemberID, wantFreed string) {
 			t.Helper()
 			got, freed, err := m.of(t.Context(), c.observe(pair), true)
 			if err != nil || got != want || freed != wantFreed {
@@ -171,48 +172,48 @@ func TestAMemberIDIsFreeOnceNoProfileMayHaveIt(t *testing.T) {
 			}
 		}
 		c.ask("a", "id")
-		has(a, memberID{id: "id"}, "")
+		has(a, profiles.MemberID{ID: "id"}, "")
 		c.ask("b", "id")
-		has(b, memberID{id: "b", refused: "id"}, "")
+		has(b, profiles.MemberID{ID: "b", Refused: "id"}, "")
 		c.ask("a", "")
-		has(b, memberID{id: "b", refused: "id"}, "") // the write of a's profile is under way
+		has(b, profiles.MemberID{ID: "b", Refused: "id"}, "") // the write of a's profile is under way
 		return c, has
 	}
 	t.Run("the profile shows it, and then another", func(t *testing.T) {
 		c, has := begin(t)
 		c.show(a, "id")
-		has(b, memberID{id: "b", refused: "id"}, "")
-		has(a, memberID{id: "a"}, "")
-		has(b, memberID{id: "b", refused: "id"}, "")
+		has(b, profiles.MemberID{ID: "b", Refused: "id"}, "")
+		has(a, profiles.MemberID{ID: "a"}, "")
+		has(b, profiles.MemberID{ID: "b", Refused: "id"}, "")
 		c.show(a, "a")
-		has(b, memberID{id: "id"}, "b")
+		has(b, profiles.MemberID{ID: "id"}, "b")
 	})
 	t.Run("the write failed", func(t *testing.T) {
 		_, has := begin(t)
-		has(a, memberID{id: "a"}, "id")
-		has(b, memberID{id: "id"}, "b")
+		has(a, profiles.MemberID{ID: "a"}, "id")
+		has(b, profiles.MemberID{ID: "id"}, "b")
 	})
 	t.Run("the cluster is gone before the write was seen", func(t *testing.T) {
 		c, has := begin(t)
 		delete(c.clusters, "a")
-		has(b, memberID{id: "b", refused: "id"}, "")
-		has(a, memberID{}, "id")
-		has(b, memberID{id: "id"}, "b")
+		has(b, profiles.MemberID{ID: "b", Refused: "id"}, "")
+		has(a, profiles.MemberID{}, "id")
+		has(b, profiles.MemberID{ID: "id"}, "b")
 	})
 	t.Run("another namespace still has it", func(t *testing.T) {
 		c, has := begin(t)
 		c.ask("a", "id")
-		has(alsoA, memberID{id: "id"}, "")
+		has(alsoA, profiles.MemberID{ID: "id"}, "")
 		c.ask("a", "")
 		c.show(a, "id")
-		has(a, memberID{id: "a"}, "")
+		has(a, profiles.MemberID{ID: "a"}, "")
 		c.show(a, "a")
-		has(b, memberID{id: "b", refused: "id"}, "")
+		has(b, profiles.MemberID{ID: "b", Refused: "id"}, "")
 		c.show(alsoA, "id")
-		has(alsoA, memberID{id: "a"}, "")
-		has(b, memberID{id: "b", refused: "id"}, "")
+		has(alsoA, profiles.MemberID{ID: "a"}, "")
+		has(b, profiles.MemberID{ID: "b", Refused: "id"}, "")
 		c.show(alsoA, "a")
-		has(b, memberID{id: "id"}, "b")
+		has(b, profiles.MemberID{ID: "id"}, "b")
 	})
 }
 
@@ -221,22 +222,22 @@ func TestAMemberIDIsFreeOnceNoProfileMayHaveIt(t *testing.T) {
 func TestAMemberIDOfAClusterObservedBeforeIsNotGivenTwice(t *testing.T) {
 	a, b := types.NamespacedName{Namespace: "ns", Name: "a"}, types.NamespacedName{Namespace: "ns", Name: "b"}
 	c, m := newMemberCache(t)
-	has := func(o observed, want memberID, wantFreed string) {
+	has := func(o profiles.Observed, want profiles.MemberID, wantFreed string) {
 		t.Helper()
 		got, freed, err := m.of(t.Context(), o, true)
 		if err != nil || got != want || freed != wantFreed {
-			t.Errorf("%s has %+v and freed %q, want %+v and %q (%v)", o.pair, got, freed, want, wantFreed, err)
+			t.Errorf("%s has %+v and freed %q, want %+v and %q (%v)", o.Pair, got, freed, want, wantFreed, err)
 		}
 	}
 	c.ask("a", "id")
 	before := c.observe(a)
 	c.ask("a", "")
-	has(before, memberID{id: "id"}, "")
+	has(before, profiles.MemberID{ID: "id"}, "")
 	c.ask("b", "id")
-	has(c.observe(b), memberID{id: "b", refused: "id"}, "")
+	has(c.observe(b), profiles.MemberID{ID: "b", Refused: "id"}, "")
 	c.show(a, "id")
-	has(c.observe(a), memberID{id: "a"}, "")
-	has(c.observe(b), memberID{id: "b", refused: "id"}, "")
+	has(c.observe(a), profiles.MemberID{ID: "a"}, "")
+	has(c.observe(b), profiles.MemberID{ID: "b", Refused: "id"}, "")
 	c.show(a, "a")
-	has(c.observe(b), memberID{id: "id"}, "b")
+	has(c.observe(b), profiles.MemberID{ID: "id"}, "b")
 }

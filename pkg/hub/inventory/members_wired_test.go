@@ -16,6 +16,7 @@ import (
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory/profiles"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 )
 
@@ -156,9 +157,9 @@ func TestAProfileHoldsTheIDOfAMissingCluster(t *testing.T) {
 	asks := s.Cluster("asks", map[string]string{memberIDLabel: s.c.Name})
 	s.MustDelete(s.c)
 	s.EventuallyGone(s.c)
-	for _, want := range []memberID{{id: asks.Name, refused: s.c.Name}, {id: s.c.Name}} {
-		got, _, err := s.r.members.of(t.Context(), observed{
-			Observation: selection.Observation{Cluster: asks}, pair: types.NamespacedName{Namespace: s.ns, Name: asks.Name},
+	for _, want := range []profiles.MemberID{{ID: asks.Name, Refused: s.c.Name}, {ID: s.c.Name}} {
+		got, _, err := s.r.members.of(t.Context(), profiles.Observed{
+			Observation: selection.Observation{Cluster: asks}, Pair: types.NamespacedName{Namespace: s.ns, Name: asks.Name},
 		}, false)
 		if err != nil || got != want {
 			t.Errorf("the cluster that asks for it has %+v, want %+v (%v)", got, want, err)

@@ -2,31 +2,18 @@ package inventory
 
 import (
 	"maps"
-	"slices"
-
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory/profiles"
 )
 
-// contentChanged compares the content of a ManagedCluster that a profile shows or leaves
-// out, except for labels. Heartbeats, capacity and taints are not part of it.
+// contentChanged is profiles.ContentChanged.
 func contentChanged(before, after client.Object) bool {
 	b, okBefore := before.(*clusterv1.ManagedCluster)
 	a, okAfter := after.(*clusterv1.ManagedCluster)
-	if !okBefore || !okAfter {
-		return true
-	}
-	return b.Status.Version.Kubernetes != a.Status.Version.Kubernetes ||
-		!slices.Equal(b.Status.ClusterClaims, a.Status.ClusterClaims) ||
-		b.Annotations[annotationLeftOut] != a.Annotations[annotationLeftOut] ||
-		b.Annotations[annotationLabels] != a.Annotations[annotationLabels] ||
-		displayName(b) != displayName(a) ||
-		slices.ContainsFunc(profileConditions, func(shown shownCondition) bool {
-			return kube.ConditionChanged(b.Status.Conditions, a.Status.Conditions, shown.source)
-		})
+	return !okBefore || !okAfter || profiles.ContentChanged(b, a)
 }
 
 // versionChanged compares the versions: it is false only for a resync.

@@ -26,7 +26,7 @@ func TestContentChanged(t *testing.T) {
 		Status: clusterv1.ManagedClusterStatus{
 			Version:       clusterv1.ManagedClusterVersion{Kubernetes: "v1"},
 			Conditions:    []metav1.Condition{ocmtest.Condition("ManagedClusterConditionAvailable", "True", "R", "m")},
-			ClusterClaims: []clusterv1.ManagedClusterClaim{claim("a", "1")},
+			ClusterClaims: []clusterv1.ManagedClusterClaim{ocmtest.Claim("a", "1")},
 		},
 	}
 	edit := predicatetest.As[*clusterv1.ManagedCluster]

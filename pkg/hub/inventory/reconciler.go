@@ -17,6 +17,8 @@ import (
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory/profiles"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory/report"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/metrics"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
@@ -31,6 +33,10 @@ const (
 	// it any more. Whoever can make writes of references fail must not keep it alive;
 	// copies of tokens do not wait at all.
 	referenceWait = 3 * time.Second
+
+	// heldBackAfter is for how long changes of a profile must have had to wait for its budget,
+	// one after the other, before somebody is told.
+	heldBackAfter = time.Minute
 )
 
 // Reconciler maintains the profile of one pair: the request's namespace and, as its name,
@@ -45,7 +51,7 @@ type Reconciler struct {
 	metrics    *metrics.Metrics
 	clock      clock.PassiveClock
 
-	outcomes     *outcomes
+	outcomes     *report.Outcomes
 	expectations *kube.Expectations
 	brake        kube.Brake[types.NamespacedName] // by pair; repairs, and budgets
 	members      *members
@@ -67,12 +73,12 @@ func newReconciler(writer client.Client, opts Options) *Reconciler {
 		labelAllow:   opts.LabelAllow,
 		metrics:      opts.Metrics,
 		clock:        opts.Clock,
-		outcomes:     newOutcomes(),
+		outcomes:     report.NewOutcomes(),
 		members:      newMembers(opts.Rule),
 		expectations: kube.NewExpectations(),
 		brake:        kube.Brake[types.NamespacedName]{Every: opts.WriteEvery},
 	}
-	r.outcomes.metrics = opts.Metrics
+	r.outcomes.Metrics = opts.Metrics
 	return r
 }
 
@@ -82,11 +88,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if wait > 0 || err != nil {
 		return reconcile.Result{RequeueAfter: wait}, err
 	}
-	t := taken{next: nextAllowed(o, o.selected.Answer), before: o.Profile}
+	t := taken{next: profiles.NextAllowed(o), before: o.Profile}
 	if wait := r.waitFor(ctx, o, t.next); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
-	if o.member, err = r.memberOf(ctx, o, t.next); err != nil {
+	if o.Member, err = r.memberOf(ctx, o, t.next); err != nil {
 		return reconcile.Result{}, err
 	}
 	t.problems, t.err = r.act(ctx, &o, t.next)
@@ -99,61 +105,61 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 
 // taken is a step that was taken, and what came of it.
 type taken struct {
-	next     step
+	next     profiles.Step
 	before   *inventoryv1alpha1.ClusterProfile // the profile before it
 	problems []string                          // what was left out of the profile
 	err      error
 }
 
 // again returns when time alone changes the rule's answer.
-func (t taken) again(o observed) time.Duration {
-	if t.next == refrain || apierrors.IsAlreadyExists(t.err) {
+func (t taken) again(o profiles.Observed) time.Duration {
+	if t.next == profiles.Refrain || apierrors.IsAlreadyExists(t.err) {
 		return 0
 	}
-	return o.selected.Again
+	return o.Selected.Again
 }
 
 // observe reads what is known about a pair, and tells others of the rule's answer: copies of
 // tokens are withdrawn without ClusterProfiles, too. wait is how long the caller must wait
 // because decisions have only just changed.
-func (r *Reconciler) observe(ctx context.Context, pair types.NamespacedName) (observed, time.Duration, error) {
+func (r *Reconciler) observe(ctx context.Context, pair types.NamespacedName) (profiles.Observed, time.Duration, error) {
 	observation, selected, err := r.rule.Observe(ctx, pair)
 	if err != nil {
-		return observed{}, 0, err
+		return profiles.Observed{}, 0, err
 	}
-	o := observed{Observation: observation, pair: pair}
-	o.referenced = r.isReferenced(ctx, o)
-	next := nextStep(o, selected.Answer)
-	acting := o.ProfileAPI && (next == create || next == remove || next == release)
+	o := profiles.Observed{Observation: observation, Pair: pair}
+	o.Referenced = r.isReferenced(ctx, o)
+	next := profiles.NextStep(o, selected.Answer)
+	acting := o.ProfileAPI && (next == profiles.Create || next == profiles.Remove || next == profiles.Release)
 	selected, wait, err := r.rule.Settle(ctx, pair, observation, selected, acting)
 	if wait > 0 || err != nil {
 		return o, wait, err
 	}
-	o.selected = selected
+	o.Selected = selected
 	r.rule.Track(pair, selected.Answer, o.Profile)
 	if !o.ProfileAPI {
 		return o, 0, nil
 	}
 	// The verdict is requested after observing: a change that somebody made because the
 	// guard forbids writing must not be answered under an older verdict that allows it.
-	if o.verdict, err = r.guard.Verdict(ctx); err != nil {
+	if o.Verdict, err = r.guard.Verdict(ctx); err != nil {
 		return o, 0, err
 	}
 	// While an API is not served, the information about access to clusters is unreliable as
 	// well.
 	if r.access != nil && len(o.Unserved) == 0 {
-		o.access = trustedAccess(r.access.Of(pair.Name), o.Restoring())
+		o.Access = profiles.TrustedAccess(r.access.Of(pair.Name), o.Restoring())
 	}
 	return o, 0, nil
 }
 
 // waitFor returns how long a step must wait: for the cache to show the last write, or for
 // references to a profile to go.
-func (r *Reconciler) waitFor(ctx context.Context, o observed, next step) time.Duration {
-	if next == refrain {
+func (r *Reconciler) waitFor(ctx context.Context, o profiles.Observed, next profiles.Step) time.Duration {
+	if next == profiles.Refrain {
 		return 0
 	}
-	if wait := r.expectations.Wait(o.pair, objectOrNil(o.Profile), r.clock.Now()); wait > 0 {
+	if wait := r.expectations.Wait(o.Pair, objectOrNil(o.Profile), r.clock.Now()); wait > 0 {
 		return wait
 	}
 	return r.releaseFirst(ctx, o, next)
@@ -161,12 +167,12 @@ func (r *Reconciler) waitFor(ctx context.Context, o observed, next step) time.Du
 
 // conclude records what came of a step, for the condition, the events, the metrics and the
 // references, and returns when to reconcile the pair again.
-func (r *Reconciler) conclude(ctx context.Context, o observed, t taken) (reconcile.Result, error) {
+func (r *Reconciler) conclude(ctx context.Context, o profiles.Observed, t taken) (reconcile.Result, error) {
 	switch {
-	case t.next == refrain || t.next == updateAccess:
-		r.outcomes.forget(o.pair)
-		r.holdReferences(ctx, o.pair)
-		return r.finish(ctx, o.pair, t)
+	case t.next == profiles.Refrain || t.next == profiles.UpdateAccess:
+		r.outcomes.Forget(o.Pair)
+		r.holdReferences(ctx, o.Pair)
+		return r.finish(ctx, o.Pair, t)
 	case apierrors.IsAlreadyExists(t.err):
 		// Somebody else was first, or the response to our own request was lost. The
 		// profile's event will show which.
@@ -174,31 +180,31 @@ func (r *Reconciler) conclude(ctx context.Context, o observed, t taken) (reconci
 	}
 	if t.err == nil && o.Cluster != nil {
 		// What had to wait for its budget says nothing about how fast the manager is.
-		_, heldBack := r.brake.HeldBack(o.pair, r.clock.Now())
+		_, heldBack := r.brake.HeldBack(o.Pair, r.clock.Now())
 		r.metrics.ProfileServed(
-			o.pair, o.Cluster.ResourceVersion, t.before != nil && t.before != o.Profile && heldBack == 0)
+			o.Pair, o.Cluster.ResourceVersion, t.before != nil && t.before != o.Profile && heldBack == 0)
 	}
-	r.record(o.pair, o, o.selected, t.problems, t.err)
+	r.record(o.Pair, o, o.Selected, t.problems, t.err)
 	r.allowReferences(ctx, o, t)
-	if t.err == nil && t.next == remove {
-		r.outcomes.removedInconclusively(o.pair.Name, o.selected.Inconclusive,
-			inconclusiveRemoval{at: r.clock.Now(), byAddon: o.selected.ByAddon})
+	if t.err == nil && t.next == profiles.Remove {
+		r.outcomes.RemovedInconclusively(o.Pair.Name, o.Selected.Inconclusive,
+			report.Removal{At: r.clock.Now(), ByAddon: o.Selected.ByAddon})
 	}
-	return r.finish(ctx, o.pair, t)
+	return r.finish(ctx, o.Pair, t)
 }
 
 // memberOf returns the member id of a pair's cluster, if its profiles may be written. While
 // ManagedClusters may be missing only for a moment, a profile keeps the id that it has.
-func (r *Reconciler) memberOf(ctx context.Context, o observed, next step) (memberID, error) {
-	if next == refrain || next == updateAccess {
-		return memberID{}, nil
+func (r *Reconciler) memberOf(ctx context.Context, o profiles.Observed, next profiles.Step) (profiles.MemberID, error) {
+	if next == profiles.Refrain || next == profiles.UpdateAccess {
+		return profiles.MemberID{}, nil
 	}
 	if o.Cluster != nil && o.Profile != nil && (o.Restoring() || len(o.Unserved) > 0) {
-		return shownMemberID(o), nil
+		return profiles.ShownMemberID(o), nil
 	}
-	member, freed, err := r.members.of(ctx, o, next == create || next == update)
+	member, freed, err := r.members.of(ctx, o, next == profiles.Create || next == profiles.Update)
 	if freed != "" && r.freed != nil {
-		r.freed(o.pair.Name, freed)
+		r.freed(o.Pair.Name, freed)
 	}
 	return member, err
 }
@@ -208,7 +214,7 @@ func (r *Reconciler) memberOf(ctx context.Context, o observed, next step) (membe
 func (r *Reconciler) finish(ctx context.Context, pair types.NamespacedName, t taken) (reconcile.Result, error) {
 	fight, waits := &kube.ContestedError{}, &kube.HeldBackError{}
 	switch err := t.err; {
-	case t.next == refrain:
+	case t.next == profiles.Refrain:
 		return reconcile.Result{}, nil
 	case errors.As(err, &waits):
 		return reconcile.Result{RequeueAfter: waits.Wait}, nil
@@ -233,20 +239,20 @@ func (r *Reconciler) priority(ctx context.Context, req reconcile.Request) int {
 	if err != nil {
 		return watch.PriorityNormal // its reconciliation will show why
 	}
-	last, _ := r.outcomes.get(req.NamespacedName)
-	o := observed{Observation: observation}
-	wasInPlace := last.kind == inPlace || last.kind == contested
-	return priorityOf(nextStep(o, selected.Answer), o.Profile != nil, wasInPlace)
+	last, _ := r.outcomes.Get(req.NamespacedName)
+	o := profiles.Observed{Observation: observation}
+	wasInPlace := last.Kind == report.InPlace || last.Kind == report.Contested
+	return profiles.PriorityOf(profiles.NextStep(o, selected.Answer), o.Profile != nil, wasInPlace)
 }
 
 // act takes the next step and returns what was left out of the profile.
-func (r *Reconciler) act(ctx context.Context, o *observed, next step) ([]string, error) {
+func (r *Reconciler) act(ctx context.Context, o *profiles.Observed, next profiles.Step) ([]string, error) {
 	switch next {
-	case create, update:
+	case profiles.Create, profiles.Update:
 		return r.apply(ctx, o)
-	case updateAccess:
+	case profiles.UpdateAccess:
 		return nil, r.applyAccess(ctx, o)
-	case remove:
+	case profiles.Remove:
 		return nil, r.prune(ctx, o)
 	default:
 		return nil, nil
@@ -255,14 +261,14 @@ func (r *Reconciler) act(ctx context.Context, o *observed, next step) ([]string,
 
 // apply writes the differences from the desired profile: at creation the object and then
 // its status, afterwards at most one patch each of metadata and status.
-func (r *Reconciler) apply(ctx context.Context, o *observed) ([]string, error) {
+func (r *Reconciler) apply(ctx context.Context, o *profiles.Observed) ([]string, error) {
 	now := metav1.NewTime(r.clock.Now().Truncate(time.Second))
-	desire := func(o observed) *inventoryv1alpha1.ClusterProfile {
-		desired, _ := desiredProfile(o, r.labelAllow, now)
+	desire := func(o profiles.Observed) *inventoryv1alpha1.ClusterProfile {
+		desired, _ := profiles.Desired(o, r.labelAllow, now)
 		return desired
 	}
-	desired, problems := desiredProfile(*o, r.labelAllow, now)
-	if isAsDesired(o.Profile, desired) {
+	desired, problems := profiles.Desired(*o, r.labelAllow, now)
+	if profiles.IsAsDesired(o.Profile, desired) {
 		return problems, nil
 	}
 	if err := r.checkBudget(*o); err != nil {
@@ -273,7 +279,7 @@ func (r *Reconciler) apply(ctx context.Context, o *observed) ([]string, error) {
 		if err := r.create(ctx, o, desire); err != nil {
 			return problems, err
 		}
-	} else if err := r.patch(ctx, o, kube.Rewrite, desire, metadataChanges, r.writer.Patch); err != nil {
+	} else if err := r.patch(ctx, o, kube.Rewrite, desire, profiles.MetadataChanges, r.writer.Patch); err != nil {
 		if kube.IsRefusal(err) {
 			err = r.applyUrgent(ctx, o, desire, err)
 		}
@@ -284,61 +290,58 @@ func (r *Reconciler) apply(ctx context.Context, o *observed) ([]string, error) {
 
 // writeStatus writes the status of a profile of ours, and says what that means for other writers
 // of what was there before.
-func (r *Reconciler) writeStatus(ctx context.Context, before observed, o *observed, desire desireFunc) error {
-	others := othersProperties(*o)
-	if isAdoption(before) && len(others) > 0 {
+func (r *Reconciler) writeStatus(
+	ctx context.Context, before profiles.Observed, o *profiles.Observed, desire desireFunc,
+) error {
+	others := profiles.OthersProperties(*o)
+	if profiles.IsAdoption(before) && len(others) > 0 {
 		log.FromContext(ctx).Info("Took over the ClusterProfile; the properties of other writers stay",
-			"properties", kube.ListNames(others, maxNames))
+			"properties", kube.ListNames(others, profiles.MaxNames))
 	}
 	owner := client.FieldOwner(ControllerName)
 	if len(others) > 0 {
-		owner = mixedFieldOwner
+		owner = profiles.MixedFieldOwner
 	}
-	if err := r.patch(ctx, o, kube.Rewrite, desire, statusChanges, r.patchStatus(owner)); err != nil {
+	if err := r.patch(ctx, o, kube.Rewrite, desire, profiles.StatusChanges, r.patchStatus(owner)); err != nil {
 		return err
 	}
-	r.outcomes.overruled(before.pair, overruled(before), r.clock.Now())
+	r.outcomes.Overruled(before.Pair, profiles.Overruled(before), r.clock.Now())
 	// A property that is removed may be another client's from now on.
 	if _, isListed := o.Profile.Annotations[contract.AnnotationProperties]; isListed {
-		return r.patch(ctx, o, kube.Urgent, desire, metadataChanges, r.writer.Patch)
+		return r.patch(ctx, o, kube.Urgent, desire, profiles.MetadataChanges, r.writer.Patch)
 	}
 	return nil
 }
 
-// isAsDesired reports whether there is a profile in which nothing is to be changed.
-func isAsDesired(current, desired *inventoryv1alpha1.ClusterProfile) bool {
-	return current != nil && metadataChanges(current, desired) == nil && statusChanges(current, desired) == nil
-}
-
 // checkBudget returns a *kube.HeldBackError if a change of a profile must wait.
-func (r *Reconciler) checkBudget(o observed) error {
+func (r *Reconciler) checkBudget(o profiles.Observed) error {
 	version := ""
 	if o.Profile != nil {
-		version = ownPart(o.Profile)
+		version = profiles.OwnPart(o.Profile)
 	}
-	return r.brake.CheckBudget(o.pair, version, r.clock.Now())
+	return r.brake.CheckBudget(o.Pair, version, r.clock.Now())
 }
 
 // applyUrgent writes what must not wait of a profile whose changes wait or are refused, and
 // returns the error of what is still to be written. Properties wait in any case: which of them
 // are this addon's is written before they are.
-func (r *Reconciler) applyUrgent(ctx context.Context, o *observed, desire desireFunc, waits error) error {
-	if o.Profile == nil || !isUrgent(o.Profile, desire(*o)) {
+func (r *Reconciler) applyUrgent(ctx context.Context, o *profiles.Observed, desire desireFunc, waits error) error {
+	if o.Profile == nil || !profiles.IsUrgent(o.Profile, desire(*o)) {
 		return waits
 	}
-	urgent := func(o observed) *inventoryv1alpha1.ClusterProfile {
+	urgent := func(o profiles.Observed) *inventoryv1alpha1.ClusterProfile {
 		desired := desire(o)
 		desired.Status.Properties = o.Profile.Status.Properties
 		return desired
 	}
-	if err := r.patch(ctx, o, kube.Urgent, urgent, statusChanges, r.patchStatus(ControllerName)); err != nil {
+	if err := r.patch(ctx, o, kube.Urgent, urgent, profiles.StatusChanges, r.patchStatus(ControllerName)); err != nil {
 		return err
 	}
 	held := (*kube.HeldBackError)(nil)
 	switch {
 	case !errors.As(waits, &held):
 		return waits
-	case isAsDesired(o.Profile, desire(*o)):
+	case profiles.IsAsDesired(o.Profile, desire(*o)):
 		return nil
 	default:
 		return r.checkBudget(*o)
@@ -346,17 +349,17 @@ func (r *Reconciler) applyUrgent(ctx context.Context, o *observed, desire desire
 }
 
 // applyAccess writes only the access providers, to a profile that somebody else maintains.
-func (r *Reconciler) applyAccess(ctx context.Context, o *observed) error {
-	desire := func(o observed) *inventoryv1alpha1.ClusterProfile {
+func (r *Reconciler) applyAccess(ctx context.Context, o *profiles.Observed) error {
+	desire := func(o profiles.Observed) *inventoryv1alpha1.ClusterProfile {
 		desired := o.Profile.DeepCopy()
-		desired.Status.AccessProviders, _ = desiredAccess(o)
+		desired.Status.AccessProviders, _ = profiles.DesiredAccess(o)
 		return desired
 	}
-	return r.patch(ctx, o, kube.Urgent, desire, statusChanges, r.patchStatus(ControllerName))
+	return r.patch(ctx, o, kube.Urgent, desire, profiles.StatusChanges, r.patchStatus(ControllerName))
 }
 
 // desireFunc returns what a pair's profile must be.
-type desireFunc func(observed) *inventoryv1alpha1.ClusterProfile
+type desireFunc func(profiles.Observed) *inventoryv1alpha1.ClusterProfile
 
 // changesFunc returns the part of a merge patch that turns a profile into another, or nil
 // if there is nothing to change.
@@ -371,8 +374,8 @@ func (r *Reconciler) patchStatus(owner client.FieldOwner) patchFunc {
 	}
 }
 
-func (r *Reconciler) create(ctx context.Context, o *observed, desire desireFunc) error {
-	if err := r.brake.Check(o.pair, kube.Rewrite, "", r.clock.Now()); err != nil {
+func (r *Reconciler) create(ctx context.Context, o *profiles.Observed, desire desireFunc) error {
+	if err := r.brake.Check(o.Pair, kube.Rewrite, "", r.clock.Now()); err != nil {
 		return err
 	}
 	created := desire(*o)
@@ -380,20 +383,20 @@ func (r *Reconciler) create(ctx context.Context, o *observed, desire desireFunc)
 		return fmt.Errorf("creating ClusterProfile: %w", err)
 	}
 	log.FromContext(ctx).Info("Created ClusterProfile", "uid", created.UID)
-	r.wrote(o, kube.Rewrite, "", created, desire, metadataChanges)
+	r.wrote(o, kube.Rewrite, "", created, desire, profiles.MetadataChanges)
 	return nil
 }
 
 // patch writes the differences, if any, to the observed profile.
 func (r *Reconciler) patch(
-	ctx context.Context, o *observed, what kube.Write, desire desireFunc, differing changesFunc, write patchFunc,
+	ctx context.Context, o *profiles.Observed, what kube.Write, desire desireFunc, differing changesFunc, write patchFunc,
 ) error {
 	changes := differing(o.Profile, desire(*o))
 	if changes == nil {
 		return nil
 	}
-	before := ownPart(o.Profile)
-	if err := r.brake.Check(o.pair, what, before, r.clock.Now()); err != nil {
+	before := profiles.OwnPart(o.Profile)
+	if err := r.brake.Check(o.Pair, what, before, r.clock.Now()); err != nil {
 		return err
 	}
 	patch, err := kube.MergePatch(o.Profile.ResourceVersion, changes)
@@ -414,34 +417,34 @@ func (r *Reconciler) patch(
 // wrote records a write of our part of the pair's profile. If the result is not as desired,
 // a webhook has changed it on the way, which counts as another client.
 func (r *Reconciler) wrote(
-	o *observed, what kube.Write, before string, written *inventoryv1alpha1.ClusterProfile,
+	o *profiles.Observed, what kube.Write, before string, written *inventoryv1alpha1.ClusterProfile,
 	desire desireFunc, differing changesFunc,
 ) {
 	now := r.clock.Now()
 	next := *o
-	next.Profile = trimProfile(written.DeepCopy()) // as it will be observed
-	after := ownPart(next.Profile)
+	next.Profile = profiles.Trim(written.DeepCopy()) // as it will be observed
+	after := profiles.OwnPart(next.Profile)
 	if differing(next.Profile, desire(next)) != nil {
 		after = kube.NotAsMeant
 	}
-	r.brake.Wrote(o.pair, what, before, after, now)
+	r.brake.Wrote(o.Pair, what, before, after, now)
 	r.expectations.Wrote(written, now)
 	o.Profile = written
 }
 
 // lost records a write that failed because another client was faster.
-func (r *Reconciler) lost(o *observed, what kube.Write, err error) {
+func (r *Reconciler) lost(o *profiles.Observed, what kube.Write, err error) {
 	if apierrors.IsConflict(err) {
-		r.brake.Lost(o.pair, what, ownPart(o.Profile), r.clock.Now())
+		r.brake.Lost(o.Pair, what, profiles.OwnPart(o.Profile), r.clock.Now())
 		r.expectations.Conflicted(o.Profile, r.clock.Now())
 	}
 }
 
 // prune deletes the profile if it is still exactly as observed: with another UID it is
 // somebody else's, with another version it may have lost our mark.
-func (r *Reconciler) prune(ctx context.Context, o *observed) error {
-	before := ownPart(o.Profile)
-	if err := r.brake.Check(o.pair, kube.Remove, before, r.clock.Now()); err != nil {
+func (r *Reconciler) prune(ctx context.Context, o *profiles.Observed) error {
+	before := profiles.OwnPart(o.Profile)
+	if err := r.brake.Check(o.Pair, kube.Remove, before, r.clock.Now()); err != nil {
 		return err
 	}
 	profile := o.Profile.DeepCopy()
@@ -452,14 +455,14 @@ func (r *Reconciler) prune(ctx context.Context, o *observed) error {
 		return fmt.Errorf("deleting ClusterProfile: %w", err)
 	}
 	log.FromContext(ctx).Info("Deleted ClusterProfile", "uid", o.Profile.UID)
-	r.brake.Wrote(o.pair, kube.Remove, before, "", r.clock.Now())
+	r.brake.Wrote(o.Pair, kube.Remove, before, "", r.clock.Now())
 	r.expectations.Deleted(o.Profile, r.clock.Now())
 	return nil
 }
 
 // record stores the outcome of the pair, for the condition and the events.
 func (r *Reconciler) record(
-	pair types.NamespacedName, o observed, selected selection.Result, problems []string, err error,
+	pair types.NamespacedName, o profiles.Observed, selected selection.Result, problems []string, err error,
 ) {
 	if err == nil {
 		r.failing.Over(pair)
@@ -469,39 +472,39 @@ func (r *Reconciler) record(
 	isContested := errors.As(err, &fight) || (err == nil || isHeldBack) && r.brake.Contested(pair, r.clock.Now()) > 0
 	switch {
 	case isContested:
-		r.outcomes.set(pair, outcome{
-			kind: contested, properties: problems, access: o.access.Problems, bindings: selected.Bindings,
-			why: fmt.Sprintf("has a ClusterProfile that another client keeps changing, so it is repaired at most every %s; "+
+		r.outcomes.Set(pair, report.Outcome{
+			Kind: report.Contested, Properties: problems, Access: o.Access.Problems, Bindings: selected.Bindings,
+			Why: fmt.Sprintf("has a ClusterProfile that another client keeps changing, so it is repaired at most every %s; "+
 				"find out which one, for instance from its metadata.managedFields", kube.RepairEvery),
 		})
 	case isHeldBack && o.Profile == nil:
 		// It is about to be created again.
 	case (err == nil || isHeldBack) && o.Profile != nil && selected.Answer == selection.Unknown && selected.Again > 0:
 		// The absence of something is about to count, or not.
-	case isHeldBack && r.outcomes.isFailed(pair):
+	case isHeldBack && r.outcomes.IsFailed(pair):
 		// Nothing has been written since.
 	case isHeldBack:
-		r.outcomes.set(pair, r.heldBack(pair, outcomeOf(o, selected, problems)))
+		r.outcomes.Set(pair, r.heldBack(pair, report.Of(o, selected, problems)))
 	case apierrors.IsConflict(err),
 		err != nil && !kube.IsRefusal(err) && !r.failing.Lasted(pair, kube.LastingAfter, r.clock.Now()):
 		// The write is retried; until then the previous outcome is the best one known.
 	case err != nil:
-		r.outcomes.set(pair, outcome{
-			kind:     failed,
-			why:      "cannot be published: " + kube.Shorten(err.Error(), maxErrorBytes),
-			bindings: selected.Bindings,
+		r.outcomes.Set(pair, report.Outcome{
+			Kind:     report.Failed,
+			Why:      "cannot be published: " + kube.Shorten(err.Error(), maxErrorBytes),
+			Bindings: selected.Bindings,
 		})
 	case o.Profile == nil && selected.Answer == selection.No && len(selected.Bindings) == 0:
-		r.outcomes.forget(pair)
+		r.outcomes.Forget(pair)
 	default:
-		r.outcomes.set(pair, r.heldBack(pair, outcomeOf(o, selected, problems)))
+		r.outcomes.Set(pair, r.heldBack(pair, report.Of(o, selected, problems)))
 	}
 }
 
-// heldBack completes an outcome: it records whether changes have waited for long.
-func (r *Reconciler) heldBack(pair types.NamespacedName, out outcome) outcome {
+// HeldBack completes an outcome: it records whether changes have waited for long.
+func (r *Reconciler) heldBack(pair types.NamespacedName, out report.Outcome) report.Outcome {
 	lasted, _ := r.brake.HeldBack(pair, r.clock.Now())
-	out.heldBack = lasted > heldBackAfter
+	out.HeldBack = lasted > heldBackAfter
 	return out
 }
 

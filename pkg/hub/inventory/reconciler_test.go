@@ -33,6 +33,8 @@ import (
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory/profiles"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory/report"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/watch"
@@ -95,7 +97,7 @@ func (r *indexedReader) Get(ctx context.Context, key types.NamespacedName,
 	case *clusterv1.ManagedCluster:
 		asCached(obj).DeepCopyInto(obj)
 	case *inventoryv1alpha1.ClusterProfile:
-		trimProfile(obj.DeepCopy()).DeepCopyInto(obj)
+		profiles.Trim(obj.DeepCopy()).DeepCopyInto(obj)
 	}
 	return nil
 }
@@ -168,7 +170,7 @@ func newStepper(t *testing.T, server *apitest.Server) *stepper {
 	})
 	labels := ocmtest.InSet(s.members.Name)
 	labels["env"] = "prod"
-	s.c = w.Cluster("c", labels, claim("b", "2"), claim("a", "1"))
+	s.c = w.Cluster("c", labels, ocmtest.Claim("b", "2"), ocmtest.Claim("a", "1"))
 	s.pair = types.NamespacedName{Namespace: s.ns, Name: s.c.Name}
 	return s
 }
@@ -208,14 +210,14 @@ func (s *stepper) mine() *inventoryv1alpha1.ClusterProfile {
 	return s.Profile(s.ns, s.c.Name)
 }
 
-func (s *stepper) came(want outcomeKind, why string) {
+func (s *stepper) came(want report.Kind, why string) {
 	s.T.Helper()
-	got, ok := s.r.outcomes.get(s.pair)
+	got, ok := s.r.outcomes.Get(s.pair)
 	if !ok {
 		s.T.Fatal("the pair has no outcome")
 	}
-	if got.kind != want || !strings.Contains(got.why, why) {
-		s.T.Errorf("outcome = %d %q, want %d with %q", got.kind, got.why, want, why)
+	if got.Kind != want || !strings.Contains(got.Why, why) {
+		s.T.Errorf("outcome = %d %q, want %d with %q", got.Kind, got.Why, want, why)
 	}
 }
 
@@ -242,8 +244,8 @@ func (s *stepper) plant(manager string) *inventoryv1alpha1.ClusterProfile {
 		p.Status.Conditions = []metav1.Condition{ocmtest.Condition("Theirs", "True", "R", "")}
 		p.Status.AccessProviders = []inventoryv1alpha1.AccessProvider{{Name: "theirs",
 			Cluster: clientcmdv1.Cluster{Server: "https://x"}}}
-		p.Status.Properties = []inventoryv1alpha1.Property{{Name: "a", Value: "1", LastObservedTime: early},
-			{Name: "z", Value: "9", LastObservedTime: early}}
+		p.Status.Properties = []inventoryv1alpha1.Property{{Name: "a", Value: "1", LastObservedTime: earlier},
+			{Name: "z", Value: "9", LastObservedTime: earlier}}
 	})
 	return s.mine()
 }
@@ -285,6 +287,9 @@ func (s *stepper) ownProfile() *inventoryv1alpha1.ClusterProfile {
 	}
 }
 
+// earlier is when other clients saw the values of properties that they wrote.
+var earlier = metav1.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
 const propertiesList = "inventory.open-cluster-management.io/properties"
 
 // sameProfile compares all but what the API server sets.
@@ -315,11 +320,11 @@ func TestCreationIsTwoWritesAndAChangeOne(t *testing.T) {
 		if diff := cmp.Diff(want, s.mine(), sameProfile); diff != "" {
 			t.Fatalf("profile (-want +got):\n%s", diff)
 		}
-		s.came(inPlace, "")
+		s.came(report.InPlace, "")
 		s.settled()
 
 		s.later(time.Hour)
-		s.claims(claim("b", "2"), claim("a", "changed"))
+		s.claims(ocmtest.Claim("b", "2"), ocmtest.Claim("a", "changed"))
 		s.mustStep(patchStatus)
 		want.Status.Properties[0] = inventoryv1alpha1.Property{Name: "a", Value: "changed",
 			LastObservedTime: metav1.Date(2026, 3, 3, 4, 3, 3, 0, time.UTC)}
@@ -369,7 +374,7 @@ func TestAdoptionKeepsUIDAndOthersFields(t *testing.T) {
 		}
 		want.Status.Conditions = append(planted.Status.Conditions, want.Status.Conditions...)
 		want.Status.AccessProviders = planted.Status.AccessProviders
-		want.Status.Properties[0].LastObservedTime = early
+		want.Status.Properties[0].LastObservedTime = earlier
 		want.Status.Properties = append(want.Status.Properties, planted.Status.Properties[1])
 		// It was there already, so the managed fields do not say that it is ours now.
 		want.Annotations[propertiesList] = `["a","b"]`
@@ -400,8 +405,10 @@ func TestTakeoverFromOCMKeepsOthersProperties(t *testing.T) {
 			profile.Status.Properties = append(profile.Status.Properties, properties...)
 			apitest.Must(t, s.Status().Update(t.Context(), profile, client.FieldOwner(owner)))
 		}
-		add("registration", property("a", "1"), property("unclaimed", "1"))
-		add("agent-sandbox", property("theirs.example", "1"), property("b", "theirs"))
+		add("registration", inventoryv1alpha1.Property{Name: "a", Value: "1", LastObservedTime: earlier},
+			inventoryv1alpha1.Property{Name: "unclaimed", Value: "1", LastObservedTime: earlier})
+		add("agent-sandbox", inventoryv1alpha1.Property{Name: "theirs.example", Value: "1", LastObservedTime: earlier},
+			inventoryv1alpha1.Property{Name: "b", Value: "theirs", LastObservedTime: earlier})
 		step := func() {
 			t.Helper()
 			_, err := s.step()
@@ -443,19 +450,19 @@ func TestForeignProfilesAreLeftAlone(t *testing.T) {
 		manager string
 		mark    bool
 		prepare func(*stepper)
-		kind    outcomeKind
+		kind    report.Kind
 		why     string
 	}{
-		"another manager's, wanted":       {manager: "gke", kind: foreign, why: `cluster manager "gke"`},
-		"another manager's with our mark": {manager: "gke", mark: true, kind: foreign, why: `cluster manager "gke"`},
+		"another manager's, wanted":       {manager: "gke", kind: report.Foreign, why: `cluster manager "gke"`},
+		"another manager's with our mark": {manager: "gke", mark: true, kind: report.Foreign, why: `cluster manager "gke"`},
 		"another manager's, not wanted": {manager: "gke", mark: true,
-			prepare: withdraw, kind: withheld, why: "is in no ManagedClusterSet"},
+			prepare: withdraw, kind: report.Withheld, why: "is in no ManagedClusterSet"},
 		"ours without mark, not wanted": {manager: "open-cluster-management",
-			prepare: withdraw, kind: leftAlone, why: "did not create"},
+			prepare: withdraw, kind: report.LeftAlone, why: "did not create"},
 		"ours without mark, perhaps wanted": {manager: "open-cluster-management",
-			prepare: unbindUnknown, kind: undecided, why: "condition Bound"},
+			prepare: unbindUnknown, kind: report.Undecided, why: "condition Bound"},
 		"another manager's, the namespace going": {manager: "gke",
-			prepare: terminate, kind: foreign, why: `cluster manager "gke"`},
+			prepare: terminate, kind: report.Foreign, why: `cluster manager "gke"`},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -497,35 +504,35 @@ func TestOnlyADefiniteNoDeletes(t *testing.T) {
 	tests := map[string]struct {
 		prepare func(*stepper)
 		writes  []string
-		kind    outcomeKind
+		kind    report.Kind
 		why     string
 	}{
-		"unbound": {prepare: withdraw, writes: []string{del}, kind: withheld, why: "is in no ManagedClusterSet"},
+		"unbound": {prepare: withdraw, writes: []string{del}, kind: report.Withheld, why: "is in no ManagedClusterSet"},
 		"the addon went": {
 			prepare: func(s *stepper) { s.MustDelete(ocmtest.Addon(s.c.Name)) },
-			writes:  []string{del}, kind: withheld, why: "does not have the addon",
+			writes:  []string{del}, kind: report.Withheld, why: "does not have the addon",
 		},
 		"not accepted any more": {
 			prepare: func(s *stepper) {
 				apitest.Edit(s, s.c, func(c *clusterv1.ManagedCluster) { c.Spec.HubAcceptsClient = false })
 			},
-			writes: []string{del}, kind: withheld, why: "is not accepted",
+			writes: []string{del}, kind: report.Withheld, why: "is not accepted",
 		},
 		"the cluster is gone": {
 			prepare: func(s *stepper) { s.MustDelete(s.c) },
-			writes:  []string{del}, kind: withheld, why: "is not a ManagedCluster",
+			writes:  []string{del}, kind: report.Withheld, why: "is not a ManagedCluster",
 		},
 		"the cluster left the set": {
 			prepare: func(s *stepper) {
 				apitest.Edit(s, s.c,
 					func(c *clusterv1.ManagedCluster) { c.Labels["cluster.open-cluster-management.io/clusterset"] = "other" })
 			},
-			writes: []string{del}, kind: withheld, why: "is in no ManagedClusterSet",
+			writes: []string{del}, kind: report.Withheld, why: "is in no ManagedClusterSet",
 		},
-		"the binding says nothing": {prepare: unbindUnknown, kind: undecided, why: "condition Bound"},
+		"the binding says nothing": {prepare: unbindUnknown, kind: report.Undecided, why: "condition Bound"},
 		"the set is gone": {
 			prepare: func(s *stepper) { s.MustDelete(s.members) },
-			kind:    undecided, why: "does not exist",
+			kind:    report.Undecided, why: "does not exist",
 		},
 		"the set's selector is invalid": {
 			prepare: func(s *stepper) {
@@ -534,9 +541,9 @@ func TestOnlyADefiniteNoDeletes(t *testing.T) {
 						LabelSelector: invalidSelector}
 				})
 			},
-			kind: undecided, why: "is invalid",
+			kind: report.Undecided, why: "is invalid",
 		},
-		"the namespace is going": {prepare: terminate, kind: failed, why: "the Namespace is being deleted"},
+		"the namespace is going": {prepare: terminate, kind: report.Failed, why: "the Namespace is being deleted"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -566,12 +573,12 @@ func TestContentIsUpdatedWhileUnknown(t *testing.T) {
 	s := newStepper(t, mapHub)
 	s.mustStep(post, patchStatus)
 	unbindUnknown(s)
-	s.claims(claim("a", "new"))
+	s.claims(ocmtest.Claim("a", "new"))
 	s.mustStep(patchStatus)
 	if got := s.mine().Status.Properties[0].Value; got != "new" {
 		t.Errorf("property a = %s, want new", got)
 	}
-	s.came(undecided, "condition Bound")
+	s.came(report.Undecided, "condition Bound")
 	s.settled()
 }
 
@@ -621,7 +628,7 @@ func TestAStaleCacheCausesNoSecondWrite(t *testing.T) {
 		},
 		"after a change": {
 			before: func(s *stepper) { s.mustStep(post, patchStatus) },
-			change: func(s *stepper) { s.claims(claim("a", "x")) }, writes: []string{patchStatus},
+			change: func(s *stepper) { s.claims(ocmtest.Claim("a", "x")) }, writes: []string{patchStatus},
 		},
 		"after a delete": {
 			before: func(s *stepper) { s.mustStep(post, patchStatus) },
@@ -696,10 +703,10 @@ func TestPlacementsRestrict(t *testing.T) {
 		// It must also have lasted since slices were written.
 		s.Decide(placement, decision, "yet another")
 		waits(t, s, time.Second)
-		s.came(inPlace, "")
+		s.came(report.InPlace, "")
 		s.later(time.Second)
 		s.mustStep(del)
-		s.came(withheld, "is not chosen by a Placement")
+		s.came(report.Withheld, "is not chosen by a Placement")
 		s.settled()
 	})
 	t.Run("a cluster that moves between slices stays", func(t *testing.T) {
@@ -728,7 +735,7 @@ func TestPlacementsRestrict(t *testing.T) {
 		waits(t, s, time.Second)
 		s.later(time.Second)
 		s.mustStep()
-		s.came(undecided, "list another number")
+		s.came(report.Undecided, "list another number")
 		apitest.EditStatus(s, placement, func(p *clusterv1beta1.Placement) { p.Status.NumberOfSelectedClusters = 1 })
 		waits(t, s, time.Second)
 		s.later(time.Second)
@@ -762,10 +769,10 @@ func TestPlacementsRestrict(t *testing.T) {
 		waits(t, s, time.Second)
 		s.later(time.Hour)
 		s.mustStep()
-		s.came(undecided, `Placement "new" has not been scheduled`)
+		s.came(report.Undecided, `Placement "new" has not been scheduled`)
 		s.MustDelete(s.mine())
 		s.mustStep()
-		s.came(undecided, `Placement "new" has not been scheduled`)
+		s.came(report.Undecided, `Placement "new" has not been scheduled`)
 	})
 	t.Run("a Placement that goes widens at once, or withholds at once where one is required", func(t *testing.T) {
 		s, placement, decision := start(t)
@@ -780,19 +787,19 @@ func TestPlacementsRestrict(t *testing.T) {
 			n.Annotations = map[string]string{"inventory.open-cluster-management.io/require-placement": "true"}
 		})
 		s.mustStep(del)
-		s.came(withheld, "requires a Placement")
+		s.came(report.Withheld, "requires a Placement")
 	})
 }
 
 func TestInvalidClaimsAreLeftOutAlone(t *testing.T) {
 	onBothHubs(t, func(t *testing.T, s *stepper) {
-		s.claims(claim("empty", ""), claim("twice", "1"), claim("twice", "2"), claim("a", "1"), claim("b", "2"))
+		s.claims(ocmtest.Claim("empty", ""), ocmtest.Claim("twice", "1"), ocmtest.Claim("twice", "2"), ocmtest.Claim("a", "1"), ocmtest.Claim("b", "2"))
 		s.mustStep(post, patchStatus)
 		if diff := cmp.Diff(s.ownProfile(), s.mine(), sameProfile); diff != "" {
 			t.Errorf("profile (-want +got):\n%s", diff)
 		}
-		got, _ := s.r.outcomes.get(s.pair)
-		if diff := cmp.Diff([]string{`"empty" has no value`, `"twice" occurs 2 times`}, got.properties); diff != "" {
+		got, _ := s.r.outcomes.Get(s.pair)
+		if diff := cmp.Diff([]string{`"empty" has no value`, `"twice" occurs 2 times`}, got.Properties); diff != "" {
 			t.Errorf("left out (-want +got):\n%s", diff)
 		}
 		s.settled()
@@ -803,7 +810,7 @@ func TestTheGuardStopsEveryWrite(t *testing.T) {
 	s := newStepper(t, mapHub)
 	s.guard.blocked.Store(true)
 	s.settled()
-	if _, ok := s.r.outcomes.get(s.pair); ok {
+	if _, ok := s.r.outcomes.Get(s.pair); ok {
 		t.Error("a pair that is not looked at has no outcome")
 	}
 	s.guard.blocked.Store(false)
@@ -811,7 +818,7 @@ func TestTheGuardStopsEveryWrite(t *testing.T) {
 	uid := s.mine().UID
 	s.guard.blocked.Store(true)
 	withdraw(s)
-	s.claims(claim("a", "new"))
+	s.claims(ocmtest.Claim("a", "new"))
 	s.settled()
 	s.guard.blocked.Store(false)
 	s.bindingSays(ocmtest.Condition("Bound", "True", "R", ""))
@@ -820,8 +827,8 @@ func TestTheGuardStopsEveryWrite(t *testing.T) {
 		t.Error("the profile is another one")
 	}
 
-	s.r.guard = GuardFunc(func(context.Context) (GuardVerdict, error) { return GuardVerdict{}, errors.New("no cache") })
-	s.claims(claim("a", "newer"))
+	s.r.guard = GuardFunc(func(context.Context) (profiles.Verdict, error) { return profiles.Verdict{}, errors.New("no cache") })
+	s.claims(ocmtest.Claim("a", "newer"))
 	s.wire.Reset()
 	if _, err := s.step(); err == nil || len(s.wire.Writes()) != 0 {
 		t.Errorf("with a guard that fails: error %v, writes %v", err, s.wire.Sent())
@@ -850,7 +857,7 @@ func TestRefusalsAreReportedAndRetried(t *testing.T) {
 			}
 			return ""
 		})
-		s.came(failed, "exceeded quota: none")
+		s.came(report.Failed, "exceeded quota: none")
 		s.MustDelete(quota)
 		s.Eventually("the quota is gone", func() string {
 			if _, err := s.step(); err != nil {
@@ -858,18 +865,18 @@ func TestRefusalsAreReportedAndRetried(t *testing.T) {
 			}
 			return ""
 		})
-		s.came(inPlace, "")
+		s.came(report.InPlace, "")
 	})
 	t.Run("a terminating namespace is not even tried", func(t *testing.T) {
 		s := newStepper(t, mapHub)
 		terminate(s)
 		s.settled()
-		s.came(failed, "the Namespace is being deleted")
+		s.came(report.Failed, "the Namespace is being deleted")
 	})
 	t.Run("a conflict is nobody's business, and no write follows until the cache shows the other one", func(t *testing.T) {
 		s := newStepper(t, mapHub)
 		s.mustStep(post, patchStatus)
-		s.claims(claim("a", "x"))
+		s.claims(ocmtest.Claim("a", "x"))
 		old := s.mine()
 		s.cache.stale = func() (*inventoryv1alpha1.ClusterProfile, bool) { return old, true }
 		apitest.Edit(s, old.DeepCopy(), func(p *inventoryv1alpha1.ClusterProfile) {
@@ -878,7 +885,7 @@ func TestRefusalsAreReportedAndRetried(t *testing.T) {
 		if _, err := s.step(); !apierrors.IsConflict(err) {
 			t.Fatalf("reconcile = %v, want the conflict", err)
 		}
-		s.came(inPlace, "")
+		s.came(report.InPlace, "")
 		if result := s.mustStep(); result.RequeueAfter != kube.StaleAfter {
 			t.Errorf("reconcile = %+v, want a look in %s", result, kube.StaleAfter)
 		}
@@ -901,12 +908,12 @@ func TestWithoutAnAPINothingIsKnown(t *testing.T) {
 				withdraw(s)
 				set(s.cache, crd)
 				s.settled()
-				got, ok := s.r.outcomes.get(s.pair)
+				got, ok := s.r.outcomes.Get(s.pair)
 				switch {
 				case crd == selection.ProfileCRD && ok:
 					t.Errorf("there is no profile to have an outcome about: %+v", got)
 				case crd != selection.ProfileCRD:
-					s.came(undecided, "the hub does not serve "+crd)
+					s.came(report.Undecided, "the hub does not serve "+crd)
 				}
 				set(s.cache, "")
 				s.mustStep(del)
@@ -927,7 +934,7 @@ func TestEveryWriteMayFail(t *testing.T) {
 		"adoption": {prepare: func(s *stepper) { s.plant("open-cluster-management") }, writes: 2},
 		"change of labels and claims": {prepare: func(s *stepper) {
 			s.mustStep(post, patchStatus)
-			s.claims(claim("a", "x"))
+			s.claims(ocmtest.Claim("a", "x"))
 			apitest.Edit(s, s.c, func(c *clusterv1.ManagedCluster) { c.Labels["env"] = "test" })
 		}, writes: 2},
 		"withdrawal": {prepare: func(s *stepper) { s.mustStep(post, patchStatus); withdraw(s) }, writes: 1, gone: true},
@@ -971,14 +978,14 @@ func TestEveryWriteMayFail(t *testing.T) {
 						if o.Profile != nil {
 							t.Error("the profile is still there")
 						}
-						s.came(withheld, "")
+						s.came(report.Withheld, "")
 						return
 					}
-					want, _ := desiredProfile(observed{Observation: o}, s.r.labelAllow, metav1.Now())
+					want, _ := profiles.Desired(profiles.Observed{Observation: o}, s.r.labelAllow, metav1.Now())
 					if diff := cmp.Diff(want, o.Profile, cmpopts.EquateEmpty()); diff != "" {
 						t.Errorf("profile (-want +got):\n%s", diff)
 					}
-					s.came(inPlace, "")
+					s.came(report.InPlace, "")
 				})
 			}
 		}
@@ -1000,10 +1007,10 @@ func TestARefusedProfileIsRetried(t *testing.T) {
 			if _, err := s.step(); err == nil {
 				t.Error("reconcile returned no error, so the queue does not try again")
 			}
-			s.came(failed, "no such profile")
+			s.came(report.Failed, "no such profile")
 			s.wire.Fail(nil)
 			s.mustStep(post, patchStatus)
-			s.came(inPlace, "")
+			s.came(report.InPlace, "")
 		})
 	}
 }
@@ -1027,23 +1034,23 @@ func TestAServerThatFailsIsNotReported(t *testing.T) {
 		t.Run(fmt.Sprint(status), func(t *testing.T) {
 			s := newStepper(t, mapHub)
 			s.mustStep(post, patchStatus)
-			s.claims(claim("a", "x"))
+			s.claims(ocmtest.Claim("a", "x"))
 			s.wire.FailNthWrite(1, apitest.Fault{Status: status, Reason: reason, Message: "not now"})
 			if _, err := s.step(); err == nil {
 				t.Fatal("the failure is not retried")
 			}
-			s.came(inPlace, "")
+			s.came(report.InPlace, "")
 			s.mustStep(patchStatus)
 
 			// One that lasts is reported.
-			s.claims(claim("a", "y"))
+			s.claims(ocmtest.Claim("a", "y"))
 			s.wire.Fail(func(call apitest.Call) apitest.Fault {
 				if call.IsWrite() {
 					return apitest.Fault{Status: status, Reason: reason, Message: "not now"}
 				}
 				return apitest.Fault{}
 			})
-			for _, want := range []outcomeKind{inPlace, inPlace, failed} {
+			for _, want := range []report.Kind{report.InPlace, report.InPlace, report.Failed} {
 				if _, err := s.step(); err == nil {
 					t.Fatal("the failure is not retried")
 				}
@@ -1052,7 +1059,7 @@ func TestAServerThatFailsIsNotReported(t *testing.T) {
 			}
 			s.wire.Fail(nil)
 			s.mustStep(patchStatus)
-			s.came(inPlace, "")
+			s.came(report.InPlace, "")
 		})
 	}
 }

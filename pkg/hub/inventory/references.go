@@ -7,39 +7,40 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory/profiles"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
 // isReferenced reports whether something refers to a profile that must not be referred to.
-func (r *Reconciler) isReferenced(ctx context.Context, o observed) bool {
+func (r *Reconciler) isReferenced(ctx context.Context, o profiles.Observed) bool {
 	if r.references == nil {
 		return false
 	}
 	if o.Profile != nil && selection.IsOurs(o.Profile) && o.Profile.DeletionTimestamp == nil {
 		return false
 	}
-	return r.references.Refer(ctx, o.pair) == selection.Yes
+	return r.references.Refer(ctx, o.Pair) == selection.Yes
 }
 
 // releaseFirst removes the references to a profile before the profile itself, and returns
 // how long to wait for that. It waits no longer than referenceWait in all. A profile that is to be
 // created gets no new references until it is complete.
-func (r *Reconciler) releaseFirst(ctx context.Context, o observed, next step) time.Duration {
+func (r *Reconciler) releaseFirst(ctx context.Context, o profiles.Observed, next profiles.Step) time.Duration {
 	if r.references == nil {
 		return 0
 	}
-	if next == create {
+	if next == profiles.Create {
 		// It may have been complete before it vanished.
-		r.references.Allow(ctx, o.pair, selection.Unknown)
+		r.references.Allow(ctx, o.Pair, selection.Unknown)
 	}
-	if next != remove {
-		r.leaving.Over(o.pair)
+	if next != profiles.Remove {
+		r.leaving.Over(o.Pair)
 		return 0
 	}
-	r.references.Allow(ctx, o.pair, selection.No)
-	if r.references.Refer(ctx, o.pair) == selection.No ||
-		r.leaving.Lasted(o.pair, referenceWait, r.clock.Now()) {
+	r.references.Allow(ctx, o.Pair, selection.No)
+	if r.references.Refer(ctx, o.Pair) == selection.No ||
+		r.leaving.Lasted(o.Pair, referenceWait, r.clock.Now()) {
 		return 0
 	}
 	return referenceWait
@@ -47,33 +48,33 @@ func (r *Reconciler) releaseFirst(ctx context.Context, o observed, next step) ti
 
 // allowReferences records whether a pair's profile may be referred to after a step. A missing
 // profile that cannot be created for half a minute may not.
-func (r *Reconciler) allowReferences(ctx context.Context, o observed, t taken) {
+func (r *Reconciler) allowReferences(ctx context.Context, o profiles.Observed, t taken) {
 	if r.references == nil {
 		return
 	}
 	if held := (*kube.HeldBackError)(nil); errors.As(t.err, &held) && o.Profile != nil {
 		t.err = nil // what waits is nothing that makes a profile complete
 	}
-	missing := t.next == create && o.Profile == nil && t.err != nil && o.referenced
+	missing := t.next == profiles.Create && o.Profile == nil && t.err != nil && o.Referenced
 	if !missing {
-		r.missing.Over(o.pair)
+		r.missing.Over(o.Pair)
 	}
 	may := mayBeReferredTo(o, t)
-	if missing && r.missing.Lasted(o.pair, kube.LastingAfter, r.clock.Now()) {
+	if missing && r.missing.Lasted(o.Pair, kube.LastingAfter, r.clock.Now()) {
 		may = selection.No
 	}
-	r.references.Allow(ctx, o.pair, may)
+	r.references.Allow(ctx, o.Pair, may)
 }
 
 // mayBeReferredTo returns whether a profile may be referred to: Yes if it must exist and is
 // complete, which one whose creation or adoption has failed halfway is not.
-func mayBeReferredTo(o observed, t taken) selection.Answer {
+func mayBeReferredTo(o profiles.Observed, t taken) selection.Answer {
 	was := o
 	was.Profile = t.before
 	switch {
-	case t.next == remove, t.next == release:
+	case t.next == profiles.Remove, t.next == profiles.Release:
 		return selection.No
-	case o.selected.Answer == selection.Yes && isWhole(o) && (t.err == nil || isWhole(was)):
+	case o.Selected.Answer == selection.Yes && profiles.IsWhole(o) && (t.err == nil || profiles.IsWhole(was)):
 		return selection.Yes
 	default:
 		return selection.Unknown

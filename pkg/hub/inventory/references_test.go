@@ -19,6 +19,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/access"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory/profiles"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 )
 
@@ -223,22 +224,22 @@ func TestMayBeReferredTo(t *testing.T) {
 		taken   taken
 		want    selection.Answer
 	}{
-		"created":                    {selection.Yes, profile, taken{next: create}, selection.Yes},
-		"created without its status": {selection.Yes, profile, taken{next: create, err: failed}, selection.Unknown},
-		"not created":                {selection.Yes, nil, taken{next: create, err: failed}, selection.Unknown},
-		"up to date":                 {selection.Yes, profile, taken{update, profile, nil, nil}, selection.Yes},
-		"not up to date":             {selection.Yes, profile, taken{update, profile, nil, failed}, selection.Yes},
-		"adopted":                    {selection.Yes, profile, taken{update, unmarked, nil, nil}, selection.Yes},
-		"adopted halfway":            {selection.Yes, profile, taken{update, unmarked, nil, failed}, selection.Unknown},
-		"kept for now":               {selection.Unknown, profile, taken{update, profile, nil, nil}, selection.Unknown},
-		"deleted":                    {selection.No, profile, taken{remove, profile, nil, nil}, selection.No},
-		"referred to, but not there": {selection.No, nil, taken{next: release}, selection.No},
-		"not there":                  {selection.No, nil, taken{next: leave}, selection.Unknown},
+		"created":                    {selection.Yes, profile, taken{next: profiles.Create}, selection.Yes},
+		"created without its status": {selection.Yes, profile, taken{next: profiles.Create, err: failed}, selection.Unknown},
+		"not created":                {selection.Yes, nil, taken{next: profiles.Create, err: failed}, selection.Unknown},
+		"up to date":                 {selection.Yes, profile, taken{profiles.Update, profile, nil, nil}, selection.Yes},
+		"not up to date":             {selection.Yes, profile, taken{profiles.Update, profile, nil, failed}, selection.Yes},
+		"adopted":                    {selection.Yes, profile, taken{profiles.Update, unmarked, nil, nil}, selection.Yes},
+		"adopted halfway":            {selection.Yes, profile, taken{profiles.Update, unmarked, nil, failed}, selection.Unknown},
+		"kept for now":               {selection.Unknown, profile, taken{profiles.Update, profile, nil, nil}, selection.Unknown},
+		"deleted":                    {selection.No, profile, taken{profiles.Remove, profile, nil, nil}, selection.No},
+		"referred to, but not there": {selection.No, nil, taken{next: profiles.Release}, selection.No},
+		"not there":                  {selection.No, nil, taken{next: profiles.Leave}, selection.Unknown},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			o := observed{Observation: selection.Observation{Profile: test.profile}}
-			o.selected.Answer = test.answer
+			o := profiles.Observed{Observation: selection.Observation{Profile: test.profile}}
+			o.Selected.Answer = test.answer
 			if got := mayBeReferredTo(o, test.taken); got != test.want {
 				t.Errorf("answer %d, want %d", got, test.want)
 			}
@@ -271,9 +272,9 @@ func TestIsWhole(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			o := observed{Observation: selection.Observation{Profile: test.profile, Cluster: &clusterv1.ManagedCluster{}}}
-			o.access.Lacking = test.lacking
-			if got := isWhole(o); got != test.want {
+			o := profiles.Observed{Observation: selection.Observation{Profile: test.profile, Cluster: &clusterv1.ManagedCluster{}}}
+			o.Access.Lacking = test.lacking
+			if got := profiles.IsWhole(o); got != test.want {
 				t.Errorf("whole: %t", got)
 			}
 		})

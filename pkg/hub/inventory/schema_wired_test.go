@@ -20,7 +20,7 @@ func TestTheProfileAPIIsSwappedWhileRunning(t *testing.T) {
 	w := newWorld(t, server.Config(t))
 	set, ns, wire := w.ExclusiveSet("set"), w.Namespace("team", nil), &apitest.Wire{}
 	w.Bind(ns, set.Name)
-	c := w.Cluster("c", ocmtest.InSet(set.Name), claim("x", "0"))
+	c := w.Cluster("c", ocmtest.InSet(set.Name), ocmtest.Claim("x", "0"))
 	startManager(t, wire.Tap(asManager(t, server, w)), Options{Guard: &switchGuard{}})
 	w.whole(ns, c.Name)
 	uid := w.Profile(ns, c.Name).UID
@@ -38,7 +38,7 @@ func TestTheProfileAPIIsSwappedWhileRunning(t *testing.T) {
 		server.Install(t, form)
 		value := string(rune('a' + n))
 		apitest.EditStatus(w, c, func(c *clusterv1.ManagedCluster) {
-			c.Status.ClusterClaims = []clusterv1.ManagedClusterClaim{claim("x", value)}
+			c.Status.ClusterClaims = []clusterv1.ManagedClusterClaim{ocmtest.Claim("x", value)}
 		})
 		w.Eventually("the claim arrives", func() string {
 			return cmp.Diff(value, w.Profile(ns, c.Name).Status.Properties[0].Value)

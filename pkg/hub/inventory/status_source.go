@@ -2,7 +2,6 @@ package inventory
 
 import (
 	"context"
-	"fmt"
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -11,6 +10,7 @@ import (
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/conditions"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory/report"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
@@ -22,12 +22,14 @@ type statusSource struct {
 	guard        Guard
 	guardObjects []client.Object
 	routes       selection.Routes
-	outcomes     *outcomes
+	outcomes     *report.Outcomes
 }
 
 var _ conditions.Watcher = &statusSource{}
 
-func newStatusSource(reader client.Reader, opts Options, routes selection.Routes, outcomes *outcomes) *statusSource {
+func newStatusSource(
+	reader client.Reader, opts Options, routes selection.Routes, outcomes *report.Outcomes,
+) *statusSource {
 	return &statusSource{
 		reader: reader, rule: opts.Rule, guard: opts.Guard, guardObjects: opts.GuardObjects,
 		routes: routes, outcomes: outcomes,
@@ -38,7 +40,7 @@ func newStatusSource(reader client.Reader, opts Options, routes selection.Routes
 func (s *statusSource) Type() string { return contract.ConditionProfilesSynced }
 
 // Subscribe implements conditions.Source.
-func (s *statusSource) Subscribe(changed func(cluster string)) { s.outcomes.statusChanged = changed }
+func (s *statusSource) Subscribe(changed func(cluster string)) { s.outcomes.StatusChanged = changed }
 
 // Watch implements conditions.Watcher: some objects forbid writing any profile.
 func (s *statusSource) Watch(b *builder.Builder, everyCluster handler.EventHandler) *builder.Builder {
@@ -57,10 +59,7 @@ func (s *statusSource) Desired(ctx context.Context, cluster string) (*conditions
 		return nil, err
 	}
 	if !served {
-		const format = "The hub does not serve ClusterProfiles: the CustomResourceDefinition %s is missing."
-		missing := blocked(contract.ReasonProfileAPIMissing, fmt.Sprintf(format, selection.ProfileCRD))
-		missing.HoldBack = passing
-		return missing, nil
+		return report.Unserved(), nil
 	}
 	verdict, err := s.guard.Verdict(ctx)
 	if err != nil {
@@ -70,7 +69,7 @@ func (s *statusSource) Desired(ctx context.Context, cluster string) (*conditions
 		return nil, nil // not known yet
 	}
 	if !verdict.Allowed {
-		return blocked(verdict.Reason, verdict.Message), nil
+		return report.Blocked(verdict.Reason, verdict.Message), nil
 	}
 	if !s.rule.Ready() {
 		return nil, nil
@@ -79,22 +78,22 @@ func (s *statusSource) Desired(ctx context.Context, cluster string) (*conditions
 	if err != nil {
 		return nil, err
 	}
-	return profilesSynced(byNamespace, isComplete), nil
+	return report.ProfilesSynced(byNamespace, isComplete), nil
 }
 
 // observe returns the outcomes of all namespaces that concern a cluster, and whether each
 // of them has one that is current.
-func (s *statusSource) observe(ctx context.Context, cluster string) (map[string]outcome, bool, error) {
+func (s *statusSource) observe(ctx context.Context, cluster string) (map[string]report.Outcome, bool, error) {
 	namespaces, err := s.routes.ExpectedNamespaces(ctx, cluster)
 	if err != nil {
 		return nil, false, err
 	}
 	isComplete := true
-	byNamespace := make(map[string]outcome, len(namespaces))
+	byNamespace := make(map[string]report.Outcome, len(namespaces))
 	for _, namespace := range namespaces {
 		pair := types.NamespacedName{Namespace: namespace, Name: cluster}
-		out, ok := s.outcomes.get(pair)
-		if ok && out.kind == undecided {
+		out, ok := s.outcomes.Get(pair)
+		if ok && out.Kind == report.Undecided {
 			if ok, err = s.isUndecided(ctx, pair); err != nil {
 				return nil, false, err
 			}

@@ -19,6 +19,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/conditions"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory/report"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/watch"
 )
@@ -64,15 +65,15 @@ func TestConditionIsTrueOnlyWithFullKnowledge(t *testing.T) {
 	r.mustStep(post, patchStatus)
 	r.reads(nil) // only one has
 	there := types.NamespacedName{Namespace: second, Name: r.c.Name}
-	r.r.outcomes.set(there, outcome{kind: foreign, why: "has theirs", bindings: []string{"b"}})
+	r.r.outcomes.Set(there, report.Outcome{Kind: report.Foreign, Why: "has theirs", Bindings: []string{"b"}})
 	wrong := &conditions.Desired{Status: "False", Reason: "ForeignProfile",
 		Message: "In " + second + ": the cluster has theirs."}
 	r.reads(wrong)
-	r.r.outcomes.forget(r.pair)
+	r.r.outcomes.Forget(r.pair)
 	wrong.HoldBack = 30 * time.Second
 	r.reads(wrong) // where nothing is known of the first, a failure in the second is not kept back for ever
 	r.mustStep()
-	r.r.outcomes.set(there, outcome{kind: inPlace})
+	r.r.outcomes.Set(there, report.Outcome{Kind: report.InPlace})
 	r.reads(synced())
 }
 
@@ -119,7 +120,7 @@ func TestTheConditionIsTheSameWhereverTheClusterIsPublished(t *testing.T) {
 	r.reads(synced())
 	second := r.Namespace("team", nil)
 	r.Bind(second, r.members.Name)
-	r.r.outcomes.set(types.NamespacedName{Namespace: second, Name: r.c.Name}, outcome{kind: inPlace})
+	r.r.outcomes.Set(types.NamespacedName{Namespace: second, Name: r.c.Name}, report.Outcome{Kind: report.InPlace})
 	r.reads(synced())
 
 	apitest.Edit(r, r.mine(), func(p *inventoryv1alpha1.ClusterProfile) { p.Finalizers = []string{"example.com/hold"} })
@@ -152,7 +153,7 @@ func TestConditionSaysWhyNothingIsWritten(t *testing.T) {
 
 func TestEventsReportChanges(t *testing.T) {
 	s := newStepper(t, mapHub)
-	reporter := newReporter(s.cache, s.r.writer, Options{Clock: s.time, Rule: s.rule}, s.r.outcomes)
+	reporter := report.NewReporter(s.cache, s.r.writer, s.rule, s.r.outcomes, s.time, 0)
 	step := func(want ...string) reconcile.Result {
 		t.Helper()
 		s.wire.Reset()
@@ -165,22 +166,22 @@ func TestEventsReportChanges(t *testing.T) {
 		}
 		return result
 	}
-	set := func(cluster string, kind outcomeKind, why string) {
-		s.r.outcomes.set(types.NamespacedName{Namespace: s.ns, Name: cluster},
-			outcome{kind: kind, why: why, bindings: []string{s.members.Name}})
+	set := func(cluster string, kind report.Kind, why string) {
+		s.r.outcomes.Set(types.NamespacedName{Namespace: s.ns, Name: cluster},
+			report.Outcome{Kind: kind, Why: why, Bindings: []string{s.members.Name}})
 	}
 	const postEvent = "POST events"
 
 	step() // nothing to say
-	set("c1", withheld, "is out")
+	set("c1", report.Withheld, "is out")
 	step(postEvent)
 	step()
-	set("c2", withheld, "is out")
+	set("c2", report.Withheld, "is out")
 	if result := step(); result.RequeueAfter != 30*time.Second {
 		t.Errorf("result = %+v: a second event within half a minute must wait", result)
 	}
 	s.later(10 * time.Second)
-	set("c3", failed, "was refused")
+	set("c3", report.Failed, "was refused")
 	if result := step(); result.RequeueAfter != 20*time.Second {
 		t.Errorf("result = %+v, want to wait what is left", result)
 	}
@@ -189,14 +190,14 @@ func TestEventsReportChanges(t *testing.T) {
 	step()
 	// In place again, and out again later: said again.
 	for _, cluster := range []string{"c1", "c2", "c3"} {
-		s.r.outcomes.forget(types.NamespacedName{Namespace: s.ns, Name: cluster})
+		s.r.outcomes.Forget(types.NamespacedName{Namespace: s.ns, Name: cluster})
 	}
 	step()
 	s.later(time.Minute)
-	set("c1", withheld, "is out")
+	set("c1", report.Withheld, "is out")
 	step(postEvent)
 	// Nothing is reported about a deleted binding, without an error.
-	set("c1", withheld, "is away")
+	set("c1", report.Withheld, "is away")
 	s.later(time.Minute)
 	s.MustDelete(s.binding())
 	step()

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
 
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 )
 
@@ -46,7 +47,7 @@ func TestSubscribersLearnWhatIsSelected(t *testing.T) {
 	hears("selected", 1)
 	s.settled()
 	hears("the profile is there", 1)
-	s.claims(claim("x", "2"))
+	s.claims(ocmtest.Claim("x", "2"))
 	s.mustStep("PATCH clusterprofiles/status")
 	s.settled()
 	hears("its content changed", 0)

@@ -30,6 +30,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/conditions"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory/profiles"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/watch"
@@ -78,11 +79,11 @@ func asManager(t *testing.T, server *apitest.Server, w *world) *rest.Config {
 // switchGuard is a guard that a test turns.
 type switchGuard struct{ blocked atomic.Bool }
 
-func (g *switchGuard) Verdict(context.Context) (GuardVerdict, error) {
+func (g *switchGuard) Verdict(context.Context) (profiles.Verdict, error) {
 	if g.blocked.Load() {
-		return GuardVerdict{Reason: "UpstreamGateOn", Message: "upstream writes profiles"}, nil
+		return profiles.Verdict{Reason: "UpstreamGateOn", Message: "upstream writes profiles"}, nil
 	}
-	return GuardVerdict{Allowed: true}, nil
+	return profiles.Verdict{Allowed: true}, nil
 }
 
 // startManager runs the inventory in a manager until the returned function is
@@ -93,7 +94,7 @@ func startManager(t *testing.T, cfg *rest.Config, opts Options) (stop func()) {
 }
 
 // startLimited is startManager with other limits.
-func startLimited(t *testing.T, cfg *rest.Config, limits Limits, opts Options) (stop func()) {
+func startLimited(t *testing.T, cfg *rest.Config, limits profiles.Limits, opts Options) (stop func()) {
 	t.Helper()
 	byObject := cacheOptions()
 	maps.DeleteFunc(byObject, func(kind client.Object, _ cache.ByObject) bool {
@@ -191,7 +192,7 @@ func TestInventoryFollowsTheHub(t *testing.T) {
 	setA, setB := w.ExclusiveSet("a"), w.ExclusiveSet("b")
 	ns := w.Namespace("team", nil)
 	bindingA := w.Bind(ns, setA.Name)
-	c1 := w.Cluster("c1", ocmtest.InSet(setA.Name), claim("x", "1"))
+	c1 := w.Cluster("c1", ocmtest.InSet(setA.Name), ocmtest.Claim("x", "1"))
 	c2 := w.Cluster("c2", ocmtest.InSet(setB.Name))
 	whole := t
 	stop := startManager(whole, cfg, opts)
@@ -214,7 +215,7 @@ func TestInventoryFollowsTheHub(t *testing.T) {
 		w := w.in(t)
 		wire.Reset()
 		apitest.EditStatus(w, c1, func(c *clusterv1.ManagedCluster) {
-			c.Status.ClusterClaims = []clusterv1.ManagedClusterClaim{claim("x", "2")}
+			c.Status.ClusterClaims = []clusterv1.ManagedClusterClaim{ocmtest.Claim("x", "2")}
 		})
 		w.Eventually("the claim arrives", func() string {
 			if got := w.Profile(ns, c1.Name).Status.Properties[0].Value; got != "2" {
@@ -320,7 +321,7 @@ func TestInventoryFollowsTheHub(t *testing.T) {
 		w.EventuallyAddonCondition(c1.Name, "ProfilesSynced", "False", "UpstreamGateOn", "upstream writes profiles")
 		wire.Reset()
 		apitest.EditStatus(w, c1, func(c *clusterv1.ManagedCluster) {
-			c.Status.ClusterClaims = []clusterv1.ManagedClusterClaim{claim("x", "3")}
+			c.Status.ClusterClaims = []clusterv1.ManagedClusterClaim{ocmtest.Claim("x", "3")}
 		})
 		guard.blocked.Store(false)
 		w.MustCreate(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: w.Name("gate-off")}})
@@ -384,7 +385,7 @@ func TestInventoryWaitsForItsAPIAndResumes(t *testing.T) {
 	set := w.ExclusiveSet("s")
 	ns := w.Namespace("team", nil)
 	w.Bind(ns, set.Name)
-	c := w.Cluster("c", ocmtest.InSet(set.Name), claim("a", "1"))
+	c := w.Cluster("c", ocmtest.InSet(set.Name), ocmtest.Claim("a", "1"))
 	startManager(t, asManager(t, server, w), Options{Guard: &switchGuard{}})
 
 	const missing = "The hub does not serve ClusterProfiles: the CustomResourceDefinition " +

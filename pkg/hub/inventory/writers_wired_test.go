@@ -50,7 +50,7 @@ func newSharedProfile(t *testing.T, form apitest.CRDs) *sharedProfile {
 	set := w.ExclusiveSet("set")
 	s := &sharedProfile{world: w, t: t, ns: w.Namespace("team", nil), wire: &apitest.Wire{}, server: server}
 	w.Bind(s.ns, set.Name)
-	s.c = w.Cluster("c", ocmtest.InSet(set.Name), claim("x", "0"))
+	s.c = w.Cluster("c", ocmtest.InSet(set.Name), ocmtest.Claim("x", "0"))
 	s.name = s.c.Name
 	s.cfg = s.wire.Tap(asManager(t, server, w))
 	s.start()
@@ -237,7 +237,7 @@ func TestWritersBesideASpokeThatEdits(t *testing.T) {
 				return nil
 			})
 			for n := range edits {
-				s.claims(claim("x", strconv.Itoa(n+1)))
+				s.claims(ocmtest.Claim("x", strconv.Itoa(n+1)))
 				s.Stays(theirTime/edits, "nothing is contested", func() string {
 					if got := s.AddonCondition(s.c.Name, "ProfilesSynced"); got.Reason == "Contested" {
 						return got.Message
@@ -302,7 +302,7 @@ func TestTheAuthorsOfPropertiesSurviveARestart(t *testing.T) {
 			t.Log("nobody else has written, so nothing is listed")
 			s.recorded(0, "")
 			s.stop()
-			s.claims(claim("w", "0"))
+			s.claims(ocmtest.Claim("w", "0"))
 			s.wire.Reset()
 			s.start()
 			s.shows("w", "0")
@@ -320,7 +320,7 @@ func TestTheAuthorsOfPropertiesSurviveARestart(t *testing.T) {
 
 			t.Log("a claim goes and another comes while no manager runs and the other client writes")
 			s.stop()
-			s.claims(claim("y", "1"))
+			s.claims(ocmtest.Claim("y", "1"))
 			write("agents.x-k8s.io/last-seen", "2")
 			s.wire.Reset()
 			s.start()
@@ -332,10 +332,10 @@ func TestTheAuthorsOfPropertiesSurviveARestart(t *testing.T) {
 			}
 
 			t.Log("a claim of their property's name wins, which is said")
-			s.claims(claim("y", "1"), claim("agents.x-k8s.io/last-seen", "ours"))
+			s.claims(ocmtest.Claim("y", "1"), ocmtest.Claim("agents.x-k8s.io/last-seen", "ours"))
 			s.shows("y", "1", "agents.x-k8s.io/last-seen", "ours")
 			s.says("PropertiesOverruled", `"agents.x-k8s.io/last-seen"`)
-			s.claims(claim("y", "1"))
+			s.claims(ocmtest.Claim("y", "1"))
 			s.shows("y", "1")
 			s.synced(s.c.Name)
 
@@ -354,14 +354,14 @@ func TestOthersPropertiesStayWhenTheCRDIsSwapped(t *testing.T) {
 	_, err := s.edit("agents.x-k8s.io/last-seen", "1")
 	apitest.Must(t, err)
 	s.recorded(1, `["x"]`)
-	s.claims(claim("x", "1"))
+	s.claims(ocmtest.Claim("x", "1"))
 	s.shows("x", "1", "agents.x-k8s.io/last-seen", "1") // the manager has written the list
 	for n, form := range []apitest.CRDs{
 		apitest.ClusterProfile(), apitest.AtomicClusterProfile(), apitest.ClusterProfileInTwoVersions(),
 	} {
 		s.server.Install(t, form)
 		name := "claim-" + strconv.Itoa(n)
-		s.claims(claim(name, "1"))
+		s.claims(ocmtest.Claim(name, "1"))
 		s.shows(name, "1", "agents.x-k8s.io/last-seen", "1")
 		if n == 1 {
 			s.recorded(1, `["claim-1"]`) // the manager learns from its first write that lists are atomic now
@@ -370,7 +370,7 @@ func TestOthersPropertiesStayWhenTheCRDIsSwapped(t *testing.T) {
 		s.claims()
 		s.start()
 		s.shows("agents.x-k8s.io/last-seen", "1")
-		s.claims(claim("x", strconv.Itoa(n)))
+		s.claims(ocmtest.Claim("x", strconv.Itoa(n)))
 		s.shows("x", strconv.Itoa(n), "agents.x-k8s.io/last-seen", "1")
 	}
 	s.synced(s.c.Name)
@@ -430,7 +430,7 @@ func TestOthersMayWriteMany(t *testing.T) {
 			s.recorded(names, `["x"]`)
 			s.synced(s.c.Name)
 			s.wire.Reset()
-			s.claims(claim("x", "new"))
+			s.claims(ocmtest.Claim("x", "new"))
 			s.shows(want...)
 			s.synced(s.c.Name)
 			if sent := s.wire.Sent("clusterprofiles", "clusterprofiles/status"); len(sent) != 1 {

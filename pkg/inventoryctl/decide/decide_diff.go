@@ -10,6 +10,7 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory/profiles"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection/rule"
 )
 
@@ -37,7 +38,7 @@ type Differ struct {
 	// LabelAllow are the patterns of labels that the manager copies, Limits those of profiles, and
 	// Now is the time.
 	LabelAllow []string
-	Limits     inventory.Limits
+	Limits     profiles.Limits
 	Now        metav1.Time
 
 	changes []Change

@@ -12,7 +12,7 @@ import (
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
-	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory/profiles"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection/rule"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/docs"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
@@ -162,7 +162,7 @@ func (m MemberFacts) ties() []tie {
 	holders := map[string]string{}
 	holder := func(id string) string {
 		if _, known := holders[id]; !known {
-			holders[id] = inventory.MemberIDHolder(id, slices.Collect(maps.Values(claimants[id])))
+			holders[id] = profiles.MemberIDHolder(id, "", slices.Collect(maps.Values(claimants[id])))
 		}
 		return holders[id]
 	}
@@ -172,7 +172,8 @@ func (m MemberFacts) ties() []tie {
 		if !cluster.Spec.HubAcceptsClient {
 			continue
 		}
-		id, refused := inventory.MemberIDOf(cluster, holder)
+		member := profiles.MemberIDOf(cluster, holder)
+		refused := member.Refused
 		if refused == "" {
 			continue
 		}
@@ -180,7 +181,7 @@ func (m MemberFacts) ties() []tie {
 			has := holder(refused)
 			found[refused] = &tie{id: refused, holder: has, why: whyHolds(refused, claimants[refused][has])}
 		}
-		if t := found[refused]; id == "" {
+		if t := found[refused]; member.ID == "" {
 			t.without = append(t.without, name)
 		} else {
 			t.named = append(t.named, name)
@@ -218,7 +219,7 @@ func (m MemberFacts) claimants() map[string]map[string]rule.MemberIDClaimant {
 		found[id][name] = claimant
 	}
 	for name, cluster := range m.clusters {
-		for _, id := range inventory.MemberIDsOf(cluster) {
+		for _, id := range profiles.MemberIDsOf(cluster) {
 			if rule.ClaimsMemberID(cluster, id, "") {
 				add(id, name, false)
 			}

@@ -16,7 +16,7 @@ import (
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials"
-	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory/profiles"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection/rule"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/settings"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
@@ -246,7 +246,7 @@ func (p PairFacts) profileStep(result rule.Result) Finding {
 func (p PairFacts) MemberIDs() []string {
 	ids := []string{p.Cluster}
 	if p.Facts.Cluster != nil {
-		ids = inventory.MemberIDsOf(p.Facts.Cluster)
+		ids = profiles.MemberIDsOf(p.Facts.Cluster)
 	}
 	if p.Facts.Profile != nil {
 		ids = append(ids, p.Facts.Profile.Labels[contract.LabelInventoryMemberID])
@@ -274,7 +274,7 @@ func (p PairFacts) memberSteps() []Finding {
 	}
 	profile := p.Facts.Profile
 	if p.Facts.Cluster == nil || profile == nil || !rule.IsMarked(profile) || !p.Members.HiddenClusters ||
-		profile.Labels[contract.LabelInventoryMemberID] == inventory.MemberIDsOf(p.Facts.Cluster)[0] {
+		profile.Labels[contract.LabelInventoryMemberID] == profiles.MemberIDsOf(p.Facts.Cluster)[0] {
 		return nil
 	}
 	return []Finding{notVisible(stepMember, "ManagedClusters, of which another may have the id")}

@@ -11,7 +11,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
-	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory/profiles"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/upstream"
 )
 
@@ -31,7 +31,7 @@ type Settings struct {
 	Problem string
 
 	// Limits are those of a profile's properties.
-	Limits inventory.Limits
+	Limits profiles.Limits
 
 	// LabelAllow are the patterns of labels that the manager copies to profiles.
 	LabelAllow []string
@@ -62,7 +62,7 @@ type Settings struct {
 // Default returns the settings of a manager without flags.
 func Default() Settings {
 	return Settings{
-		Limits: inventory.Limits{
+		Limits: profiles.Limits{
 			Properties: contract.DefaultMaxProperties, PropertyBytes: contract.DefaultMaxPropertyBytes,
 		},
 		UpstreamGates:           string(upstream.OverrideNone),

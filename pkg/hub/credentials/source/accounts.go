@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"sync"
+	"sync/atomic"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -45,10 +45,18 @@ type Accounts struct {
 	mapper   meta.RESTMapper
 	copyName func(account types.NamespacedName) string
 
-	mu           sync.RWMutex
-	cache        cache.Cache                       // nil until it is filled
-	informer     cache.Informer                    // of that cache
-	unreconciled map[types.NamespacedName]struct{} // nobody has reconciled these since the start
+	filled atomic.Pointer[filled] // nil until there is a cache that has all accounts
+}
+
+// filled is the cache once it has all accounts.
+type filled struct {
+	cache.Cache
+	informer cache.Informer
+
+	// unreconciled are the accounts that existed at the start and were not reconciled since; left
+	// is how many there are.
+	unreconciled kube.Memory[types.NamespacedName, struct{}]
+	left         atomic.Int64
 }
 
 // NewAccounts returns a cache that is empty until Start. copyName returns the name of an
@@ -70,7 +78,12 @@ func (a *Accounts) Start(ctx context.Context, changed func(*authv1beta1.ManagedS
 	if err := filling.List(ctx, list, kube.Uncopied); err != nil {
 		return err
 	}
-	a.publish(filling, informer, list.Items)
+	all := &filled{Cache: filling, informer: informer}
+	for i := range list.Items {
+		all.unreconciled.Set(client.ObjectKeyFromObject(&list.Items[i]), struct{}{})
+	}
+	all.left.Store(int64(len(list.Items)))
+	a.filled.Store(all)
 	// Handlers are added last, so that their functions find the account in the cache.
 	if _, err := informer.AddEventHandler(handlers(changed)); err != nil {
 		return err
@@ -125,19 +138,6 @@ func (a *Accounts) fill(ctx context.Context) (cache.Cache, cache.Informer, error
 	return filling, informer, nil
 }
 
-// publish lets others read the cache.
-func (a *Accounts) publish(
-	filled cache.Cache, informer cache.Informer, accounts []authv1beta1.ManagedServiceAccount,
-) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.cache, a.informer = filled, informer
-	a.unreconciled = make(map[types.NamespacedName]struct{}, len(accounts))
-	for i := range accounts {
-		a.unreconciled[client.ObjectKeyFromObject(&accounts[i])] = struct{}{}
-	}
-}
-
 func handlers(changed func(*authv1beta1.ManagedServiceAccount)) toolscache.ResourceEventHandler {
 	call := func(obj any) {
 		if account, ok := kube.InEvent[*authv1beta1.ManagedServiceAccount](obj); ok {
@@ -167,29 +167,23 @@ func accountChanged(before, after *authv1beta1.ManagedServiceAccount) bool {
 		ReferenceOf(before) != ReferenceOf(after)
 }
 
-// filled returns the cache, or nil while it is being filled.
-func (a *Accounts) filled() cache.Cache {
-	a.mu.RLock()
-	defer a.mu.RUnlock()
-	return a.cache
-}
-
 // Informer returns the cache's informer, or nil while it is being filled.
 func (a *Accounts) Informer() cache.Informer {
-	a.mu.RLock()
-	defer a.mu.RUnlock()
-	return a.informer
+	if filled := a.filled.Load(); filled != nil {
+		return filled.informer
+	}
+	return nil
 }
 
 // Synced reports whether the accounts are known.
-func (a *Accounts) Synced() bool { return a.filled() != nil }
+func (a *Accounts) Synced() bool { return a.filled.Load() != nil }
 
 // Get returns a labelled account, or nil if there is none. known is false while the
 // accounts are unknown.
 func (a *Accounts) Get(
 	ctx context.Context, key types.NamespacedName,
 ) (account *authv1beta1.ManagedServiceAccount, known bool, err error) {
-	filled := a.filled()
+	filled := a.filled.Load()
 	if filled == nil {
 		return nil, false, nil
 	}
@@ -226,7 +220,7 @@ func Read(
 func (a *Accounts) List(
 	ctx context.Context, options ...client.ListOption,
 ) ([]authv1beta1.ManagedServiceAccount, error) {
-	filled := a.filled()
+	filled := a.filled.Load()
 	if filled == nil {
 		return nil, nil
 	}
@@ -248,21 +242,19 @@ func (a *Accounts) SameCopyName(
 // Reconciled records that an account was reconciled. last is true if it was the
 // last of those that existed at the start.
 func (a *Accounts) Reconciled(account types.NamespacedName) (last bool) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if _, ok := a.unreconciled[account]; !ok {
+	filled := a.filled.Load()
+	if filled == nil {
 		return false
 	}
-	delete(a.unreconciled, account)
-	return len(a.unreconciled) == 0
+	_, known := filled.unreconciled.Forget(account)
+	return known && filled.left.Add(-1) == 0
 }
 
 // AllReconciled reports whether every account that existed at the start was
 // reconciled.
 func (a *Accounts) AllReconciled() bool {
-	a.mu.RLock()
-	defer a.mu.RUnlock()
-	return a.cache != nil && len(a.unreconciled) == 0
+	filled := a.filled.Load()
+	return filled != nil && filled.left.Load() == 0
 }
 
 // maxNameBytes exceeds the length of a Secret's name.

@@ -2,7 +2,6 @@ package source
 
 import (
 	"math/rand/v2"
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -59,44 +58,36 @@ func (f Finding) At(now time.Time) Finding {
 // findings remembers the result of the last read of each account's Secret. It is safe for
 // concurrent use.
 type findings struct {
-	every time.Duration
-
-	mu    sync.Mutex
-	found map[types.NamespacedName]Finding // by account
-
-	missing kube.Debounce[types.NamespacedName] // accounts whose Secret was missing at the last read
+	every   time.Duration
+	found   kube.Memory[types.NamespacedName, Finding] // by account
+	missing kube.Debounce[types.NamespacedName]        // accounts whose Secret was missing at the last read
 }
 
-func newFindings(every time.Duration) *findings {
-	return &findings{every: every, found: map[types.NamespacedName]Finding{}}
-}
+func newFindings(every time.Duration) *findings { return &findings{every: every} }
 
 // current returns the finding for this reference. ok is false if it is time to read again.
 // A finding from a later time was judged by a clock that has been set back since: the token
 // may not have expired after all.
 func (s *findings) current(account types.NamespacedName, ref Reference, now time.Time) (f Finding, ok bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	f, ok = s.found[account]
+	f, ok = s.found.Get(account)
 	return f, ok && f.reference == ref && now.Before(f.Next) && !now.Before(f.at)
 }
 
 // record stores a finding until the next check, whose time it sets.
 func (s *findings) record(account types.NamespacedName, f Finding, now time.Time) Finding {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	before, known := s.found[account]
-	first := !known || before.reference != f.reference
-	f.every = s.interval(f, before, first, now)
-	f.at, f.Next = now, now.Add(f.every+rand.N(f.every/2)) //nolint:gosec // when to look is no secret
-	switch {
-	case first && now.Sub(f.reference.refreshed).Abs() < justNow:
-		f.Next = now.Add(min(secondLook, f.every))
-	case !first && now.Before(before.Next) && before.Next.Before(f.Next):
-		f.Next = before.Next // reading for another reason does not postpone the check
-	}
-	s.found[account] = f
-	s.missing.Over(account)
+	s.found.Update(account, func(before Finding, known bool) (Finding, bool) {
+		first := !known || before.reference != f.reference
+		f.every = s.interval(f, before, first, now)
+		f.at, f.Next = now, now.Add(f.every+rand.N(f.every/2)) //nolint:gosec // when to look is no secret
+		switch {
+		case first && now.Sub(f.reference.refreshed).Abs() < justNow:
+			f.Next = now.Add(min(secondLook, f.every))
+		case !first && now.Before(before.Next) && before.Next.Before(f.Next):
+			f.Next = before.Next // reading for another reason does not postpone the check
+		}
+		s.missing.Over(account)
+		return f, true
+	})
 	return f
 }
 
@@ -128,25 +119,23 @@ func (s *findings) recordMissing(account types.NamespacedName, f Finding, now ti
 // waitForMissing returns the finding that stays in force while a missing Secret may be
 // recreated; ok is false if it no longer does.
 func (s *findings) waitForMissing(account types.NamespacedName, ref Reference, now time.Time) (f Finding, ok bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	before, known := s.found[account]
-	if !known {
-		before = Finding{reference: ref, Expires: now.Add(2 * missingLook)} // of an unknown token
-	}
-	if before.reference != ref || before.Problem != "" {
-		return Finding{}, false
-	}
-	before.at = s.missing.Since(account, now)
-	before.Next = before.at.Add(missingLook)
-	s.found[account] = before
-	return before, now.Before(before.Next)
+	s.found.Update(account, func(before Finding, known bool) (Finding, bool) {
+		if !known {
+			before = Finding{reference: ref, Expires: now.Add(2 * missingLook)} // of an unknown token
+		}
+		if before.reference != ref || before.Problem != "" {
+			return before, true
+		}
+		before.at = s.missing.Since(account, now)
+		before.Next = before.at.Add(missingLook)
+		f, ok = before, now.Before(before.Next)
+		return before, true
+	})
+	return f, ok
 }
 
 // forget drops an account with nothing to copy.
 func (s *findings) forget(account types.NamespacedName) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.found, account)
+	s.found.Forget(account)
 	s.missing.Over(account)
 }

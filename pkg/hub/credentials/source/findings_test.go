@@ -99,7 +99,8 @@ func TestLastingProblemIsCheckedEverMoreSeldom(t *testing.T) {
 	for _, want := range []time.Duration{20 * time.Second, 40 * time.Second, 80 * time.Second, 160 * time.Second} {
 		fail(want)
 	}
-	next := s.found[anAccount].Next
+	before, _ := s.found.Get(anAccount)
+	next := before.Next
 	now = now.Add(time.Second)
 	if again := s.record(anAccount, unusable, now); again.Next.After(next) {
 		t.Errorf("a read in between put the check off from %s to %s", next, again.Next)

@@ -1,0 +1,125 @@
+package report
+
+import (
+	"cmp"
+	"maps"
+	"reflect"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/metrics"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/notices"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/watch"
+)
+
+// Problem is one reason why an account is not copied.
+type Problem struct {
+	Reason string
+
+	// Namespace is where; "" means everywhere.
+	Namespace string
+
+	// Text says what is wrong, and how to fix it if that is not obvious.
+	Text string
+}
+
+// Outcome is what people are told about an account.
+type Outcome struct {
+	// Problems are for the condition; none means that the account is copied.
+	Problems []Problem
+
+	// Lacks are what the consumers of each namespace are told.
+	Lacks map[string][]notices.Lack
+}
+
+// Outcomes remembers the outcome of each account that is known well enough, and announces what
+// changes with it: the condition of the cluster, and the events in namespaces. It is safe for
+// concurrent use.
+type Outcomes struct {
+	// Trigger enqueues each namespace, in which it is the name, for which something has changed.
+	Trigger watch.Trigger
+
+	changed  func(cluster string)
+	metrics  *metrics.Metrics                        // nil: not counted
+	clusters kube.Memory[string, map[string]Outcome] // by cluster and account; the inner maps never change
+}
+
+// reportDelay lets a burst of changes in a namespace become one event, and what passes by
+// itself, such as the time until a new account has its first token, become none.
+const reportDelay = 10 * time.Second
+
+// NewOutcomes returns outcomes of which none is known yet. changed is called with a cluster whose
+// condition may have changed. A delay of zero means reportDelay.
+func NewOutcomes(changed func(cluster string), counts *metrics.Metrics, delay time.Duration) *Outcomes {
+	return &Outcomes{changed: changed, metrics: counts, Trigger: watch.Trigger{Delay: cmp.Or(delay, reportDelay)}}
+}
+
+// Set records the outcome of an account.
+func (o *Outcomes) Set(account types.NamespacedName, now Outcome) { o.replace(account, now, true) }
+
+// Forget drops an account that is gone with all its copies.
+func (o *Outcomes) Forget(account types.NamespacedName) { o.replace(account, Outcome{}, false) }
+
+func (o *Outcomes) replace(account types.NamespacedName, now Outcome, keep bool) {
+	var before Outcome
+	var known bool
+	o.clusters.Update(account.Namespace, func(all map[string]Outcome, _ bool) (map[string]Outcome, bool) {
+		before, known = all[account.Name]
+		next := map[string]Outcome{}
+		maps.Copy(next, all)
+		if delete(next, account.Name); keep {
+			next[account.Name] = now
+		}
+		return next, len(next) > 0
+	})
+	o.metrics.MoveAccount(countedAs(before.Problems, known), countedAs(now.Problems, keep))
+	if known != keep || !slices.Equal(before.Problems, now.Problems) {
+		o.changed(account.Namespace)
+	}
+	namespaces := append(slices.Collect(maps.Keys(before.Lacks)), slices.Collect(maps.Keys(now.Lacks))...)
+	for _, namespace := range kube.SortedNames(namespaces) {
+		if !reflect.DeepEqual(before.Lacks[namespace], now.Lacks[namespace]) {
+			o.Trigger.Enqueue(types.NamespacedName{Name: namespace})
+		}
+	}
+}
+
+// Of returns the problems of a cluster's accounts by their names.
+func (o *Outcomes) Of(cluster string) map[string][]Problem {
+	all, _ := o.clusters.Get(cluster)
+	byAccount := make(map[string][]Problem, len(all))
+	for account, each := range all {
+		byAccount[account] = each.Problems
+	}
+	return byAccount
+}
+
+// In returns what the consumers of a namespace are told.
+func (o *Outcomes) In(namespace string) []notices.Lack {
+	var lacks []notices.Lack
+	for _, accounts := range o.clusters.All() {
+		for _, each := range accounts {
+			lacks = append(lacks, each.Lacks[namespace]...)
+		}
+	}
+	return lacks
+}
+
+// countedAs returns the state under which an account with these problems is counted: the
+// first reason, as in the condition, or that its token is copied wherever it belongs. known
+// is false for an account about which nothing is known.
+func countedAs(problems []Problem, known bool) string {
+	if !known {
+		return ""
+	}
+	for _, reason := range order {
+		if slices.ContainsFunc(problems, func(p Problem) bool { return p.Reason == reason }) {
+			return reason
+		}
+	}
+	return contract.ReasonCopied
+}
