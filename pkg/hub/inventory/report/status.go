@@ -166,7 +166,7 @@ func ProfilesSynced(byNamespace map[string]Outcome, isComplete bool) *conditions
 		return &conditions.Desired{Status: metav1.ConditionTrue, Reason: contract.ReasonSynced, Message: syncedMessage}
 	case !isComplete:
 		condition.HoldBack = incomplete
-	case condition.Status == metav1.ConditionUnknown:
+	case condition.Status == metav1.ConditionUnknown, condition.Reason == contract.ReasonAccessUnavailable:
 		condition.HoldBack = passing
 	}
 	condition.Message = kube.Shorten(strings.Join(sentences, " "), maxMessageBytes)

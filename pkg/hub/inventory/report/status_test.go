@@ -166,9 +166,9 @@ func TestProfilesSynced(t *testing.T) {
 			outcomes: map[string]Outcome{"b": {Kind: InPlace, Properties: []string{`"x" has no value`}}, "a": {Kind: InPlace, Properties: []string{`"x" has no value`}}},
 			status:   "False", reason: "InvalidProperties", message: `Left out: "x" has no value.`,
 		},
-		"a provider is missing, the same everywhere: said once": {
+		"a provider is missing, the same everywhere: said once, and not for a moment": {
 			outcomes: map[string]Outcome{"b": {Kind: InPlace, Access: []string{"No way in."}}, "a": {Kind: InPlace, Access: []string{"No way in."}}},
-			status:   "False", reason: "AccessUnavailable", message: "No way in.",
+			status:   "False", reason: "AccessUnavailable", message: "No way in.", holdBack: 5 * time.Second,
 		},
 		"claims left out and a provider missing": {
 			outcomes: map[string]Outcome{"a": {Kind: InPlace, Properties: []string{"p"}, Access: []string{"No way in."}}},
