@@ -50,9 +50,20 @@
 // for the second write of that kind to that object. Package proxy lists the faults of writes,
 // events and watches; plan.go those of processes: the leading manager is paused while another
 // one stands by, the hub is killed and started again, or etcd is restored from a snapshot taken
-// before the act, which is then repeated. One plan follows another on the same hub, with the
-// same manager unless the fault or a finding has changed it; before each, the hub is emptied,
-// and that is checked.
+// before the act, which is then repeated.
+//
+// Faults of APIs (apis.go) are for kinds that the manager reads or writes and that come and go
+// with other components: ClusterProfiles, SIG-Multicluster's PlacementDecisions,
+// ManagedServiceAccounts and cluster-proxy's configuration, in stories whose states have objects
+// that are or depend on one. The administrator changes the CRD past the proxy:
+//
+//   - unserved: for five seconds, no version is served, and the objects stay.
+//
+// The act begins meanwhile. Its own requests for the kind, and no others, wait until the fault is
+// over, so some stories have all of their act and others the rest of it afterward.
+//
+// One plan follows another on the same hub, with the same manager unless the fault or a finding
+// has changed it; before each, the hub is emptied, and that is checked.
 //
 // # Oracles
 //

@@ -42,6 +42,7 @@ type lane struct {
 	hub     *ocmtest.Hub
 	user    *rest.Config // the writer's
 	watcher *watcher
+	gate    *gate // of the hub's client
 
 	// tb is the test that owns the lane.
 	tb testing.TB
@@ -59,9 +60,10 @@ func newLane(tb testing.TB, of writer, certificate []byte) *lane {
 	tb.Helper()
 	server := apitest.Start(tb, append(slices.Clone(of.crds), apitest.ClusterProfile(),
 		apitest.PlacementDecision(), apitest.ManagedServiceAccount())...)
-	l := &lane{
-		tb: tb, server: server, hub: ocmtest.New(tb, server.Config(tb)), writer: of, user: server.User(tb, of.user),
-	}
+	l := &lane{tb: tb, server: server, writer: of, user: server.User(tb, of.user), gate: &gate{}}
+	cfg := server.Config(tb)
+	cfg.Wrap(l.gate.through)
+	l.hub = ocmtest.New(tb, cfg)
 	l.admin = l.hub.Client
 	of.install(l, certificate)
 	l.createNamespaces(namespaces...)

@@ -23,6 +23,9 @@ const (
 // ofProcesses are all of them.
 var ofProcesses = []proxy.Kind{paused, restarted, restored}
 
+// ofKinds are the faults whose target is a kind.
+var ofKinds = slices.Concat(proxy.OfWatches, ofAPIs)
+
 // pauseFor is longer than a manager may lead without renewing its Lease.
 const pauseFor = 25 * time.Second
 
@@ -37,7 +40,7 @@ func (p plan) String() string {
 	switch {
 	case slices.Contains(ofProcesses, p.fault.Kind) || p.fault.Kind == proxy.None:
 		return fmt.Sprintf("%s %s", p.story, p.fault.Kind)
-	case slices.Contains(proxy.OfWatches, p.fault.Kind):
+	case slices.Contains(ofKinds, p.fault.Kind):
 		return fmt.Sprintf("%s %s %s", p.story, p.fault.Kind, p.fault.Key.Resource)
 	default:
 		return fmt.Sprintf("%s %s %s", p.story, p.fault.Kind, p.fault.Key)
@@ -58,7 +61,7 @@ func parsePlan(text string) (plan, error) {
 		if target != "" {
 			err = fmt.Errorf("%s has no target", kind)
 		}
-	case slices.Contains(proxy.OfWatches, p.fault.Kind):
+	case slices.Contains(ofKinds, p.fault.Kind):
 		if p.fault.Key.Resource = target; target == "" || strings.Contains(target, " ") {
 			err = fmt.Errorf("%s needs a kind", kind)
 		}
@@ -90,7 +93,7 @@ func plansOf(name string, ref reference) []plan {
 		}
 	}
 	add(ofProcesses, proxy.Key{})
-	return all
+	return append(all, apiPlans(name, ref)...)
 }
 
 // choose returns n of the plans, in an order that depends on the seed only. Kinds of faults

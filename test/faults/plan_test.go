@@ -47,7 +47,7 @@ func TestEveryWriteAndEventHasItsPlans(t *testing.T) {
 func TestOtherPlansAreRefused(t *testing.T) {
 	for _, text := range []string{
 		"", "edit", "nothing none", "edit nothing", "edit none x", "edit 409", "edit 409 patch x y", "edit watch-closed",
-		"edit watch-closed a b", "edit hub-restarted x",
+		"edit watch-closed a b", "edit hub-restarted x", "edit unserved", "edit unserved a b",
 	} {
 		if p, err := parsePlan(text); err == nil {
 			t.Errorf("%q is read as %s", text, p)

@@ -115,10 +115,15 @@ func (l *lane) run(tb testing.TB, s story, fault proxy.Fault, ref *reference, ca
 	if len(r.world.missed) > 0 {
 		limit = after.still + quiet // it is a finding already
 	}
-	err := r.await(tb.Context(), after, limit, func() bool {
+	holds := []func() bool{func() bool {
 		fired := r.record().Fired
 		return fired.IsZero() || time.Since(fired) >= lasts(fault.Kind)
-	})
+	}}
+	if slices.Contains(ofAPIs, fault.Kind) {
+		by := l.past(tb)
+		holds = append(holds, func() bool { return l.hasSeen(tb.Context(), by, fault.Key.Resource) })
+	}
+	err := r.await(tb.Context(), after, limit, holds...)
 	if err != nil && !errors.Is(err, errNotReached) {
 		return result{}, err
 	}
@@ -137,7 +142,7 @@ func (l *lane) run(tb testing.TB, s story, fault proxy.Fault, ref *reference, ca
 	got.tokens, got.wrote = r.world.tokens, r.world.wrote
 	got.ordered = !slices.Contains([]proxy.Kind{restarted, restored}, fault.Kind)
 	got.problems = append(got.problems, r.world.missed...)
-	if slices.Contains(ofProcesses, fault.Kind) {
+	if slices.Contains(slices.Concat(ofProcesses, ofAPIs), fault.Kind) {
 		got.record.Fired = time.Now()
 	}
 	return got, r.report(&got, fault.Kind)
@@ -192,6 +197,8 @@ func (r *running) act(tb testing.TB, fault proxy.Fault) error {
 	case restarted:
 		r.story.act(r.world)
 		r.outage(func() { r.lane.server.Snapshot(tb) })
+	case unserved:
+		return r.unserve(tb, fault.Key.Resource)
 	default:
 		r.story.act(r.world)
 	}

@@ -127,6 +127,29 @@ func (w *watcher) saw(what, resource string, obj any) {
 	})
 }
 
+// has reports whether the objects of a kind that were seen are the same as those of a list.
+func (w *watcher) has(resource string, list []unstructured.Unstructured) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	seen := 0
+	for id := range w.objects {
+		if strings.HasPrefix(id, resource+" ") {
+			seen++
+		}
+	}
+	for _, object := range list {
+		if !slices.Contains(w.namespaces, object.GetNamespace()) {
+			continue
+		}
+		seen--
+		last := w.objects[resource+" "+object.GetNamespace()+"/"+object.GetName()]
+		if last == nil || last.GetUID() != object.GetUID() || last.GetResourceVersion() != object.GetResourceVersion() {
+			return false
+		}
+	}
+	return seen == 0
+}
+
 // seen returns what was seen since the first n changes.
 func (w *watcher) seen(n int) []change {
 	w.mu.Lock()
