@@ -11,7 +11,9 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -25,10 +27,13 @@ import (
 const (
 	// unserved makes the hub not serve the kind for unservedFor. Its objects stay in etcd.
 	unserved proxy.Kind = "unserved"
+	// recreated deletes the CRD with all objects and creates it again. Then the objects of others
+	// are restored, with their status.
+	recreated proxy.Kind = "recreated"
 )
 
 // ofAPIs are all of them.
-var ofAPIs = []proxy.Kind{unserved}
+var ofAPIs = []proxy.Kind{unserved, recreated}
 
 const (
 	// unservedFor is how long a kind is not served.
@@ -42,15 +47,43 @@ type api struct {
 	crd string
 	// matters reports whether objects of the kind matter in a state of a hub.
 	matters func(state map[string]string) bool
+	// mayGo reports whether the oracles can tell, in a story with this reference, what is wrong
+	// after all objects of the kind have gone.
+	mayGo func(ref reference) bool
+}
+
+const (
+	accounts       = "managedserviceaccounts.authentication.open-cluster-management.io"
+	configurations = "managedproxyconfigurations.proxy.open-cluster-management.io"
+)
+
+func always(reference) bool { return true }
+func never(reference) bool  { return false }
+
+// profilesMayGo excludes stories that take a profile and create it again, or in which another
+// client writes to one: both depend on when the manager has created it again.
+func profilesMayGo(ref reference) bool {
+	for id, object := range ref.after {
+		if strings.HasPrefix(id, profiles+" ") && strings.Contains(object, theirs) {
+			return false
+		}
+	}
+	for what := range ref.counts {
+		id, isCreated := strings.CutPrefix(what, created+" ")
+		if isCreated && strings.HasPrefix(id, profiles+" ") && ref.counts[deleted+" "+id] > 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // apis are all of them.
 var apis = []api{
-	{crd: profiles, matters: func(state map[string]string) bool {
+	{crd: profiles, mayGo: profilesMayGo, matters: func(state map[string]string) bool {
 		pairs, _ := shown(state)
 		return len(pairs) > 0
 	}},
-	{crd: references, matters: func(state map[string]string) bool {
+	{crd: references, mayGo: never, matters: func(state map[string]string) bool {
 		for id := range state {
 			if strings.HasPrefix(id, references+" ") {
 				return true
@@ -58,11 +91,11 @@ var apis = []api{
 		}
 		return false
 	}},
-	{crd: "managedserviceaccounts.authentication.open-cluster-management.io", matters: func(state map[string]string) bool {
+	{crd: accounts, mayGo: always, matters: func(state map[string]string) bool {
 		_, copies := shown(state)
 		return len(copies) > 0
 	}},
-	{crd: "managedproxyconfigurations.proxy.open-cluster-management.io", matters: func(state map[string]string) bool {
+	{crd: configurations, mayGo: always, matters: func(state map[string]string) bool {
 		for id, object := range state {
 			if strings.HasPrefix(id, profiles+" ") && strings.Contains(object, `"accessProviders"`) {
 				return true
@@ -78,6 +111,9 @@ func apiPlans(name string, ref reference) []plan {
 	for _, of := range apis {
 		if of.matters(ref.before) || of.matters(ref.after) {
 			for _, kind := range ofAPIs {
+				if kind == recreated && !of.mayGo(ref) {
+					continue
+				}
 				all = append(all, plan{story: name, fault: proxy.Fault{Kind: kind, Key: proxy.Key{Resource: of.crd}}})
 			}
 		}
@@ -150,6 +186,28 @@ func (r *running) unserve(tb testing.TB, crd string) error {
 	return r.meanwhile(crd, func(ctx context.Context) error { return errors.Join(pause(ctx, unservedFor), again(ctx)) })
 }
 
+// recreate plays the story while the CRD of a kind is deleted with all objects and created again.
+func (r *running) recreate(tb testing.TB, crd string) error {
+	tb.Helper()
+	by := r.lane.past(tb)
+	return r.meanwhile(crd, func(ctx context.Context) error {
+		lost, err := by.recreate(ctx, crd)
+		for _, object := range lost {
+			r.lost = append(r.lost, crd+" "+object.GetNamespace()+"/"+object.GetName())
+		}
+		if err != nil {
+			return err
+		}
+		for _, object := range lost {
+			// The manager creates its profiles itself.
+			if crd != profiles || isForeign("/"+object.GetName()) {
+				err = errors.Join(err, by.restore(ctx, object))
+			}
+		}
+		return err
+	})
+}
+
 // meanwhile plays the story while a function does something to an API. The story's requests for
 // the kind wait until that has ended.
 func (r *running) meanwhile(crd string, do func(ctx context.Context) error) (err error) {
@@ -197,6 +255,93 @@ func (a admin) unserve(ctx context.Context, name string) (again func(context.Con
 		}
 		return a.await(ctx, crd, true)
 	}, a.await(ctx, crd, false)
+}
+
+// recreate deletes a CRD and creates it again. It returns the objects that there were.
+func (a admin) recreate(ctx context.Context, name string) (lost []unstructured.Unstructured, err error) {
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	if err := a.Get(ctx, client.ObjectKey{Name: name}, crd); err != nil {
+		return nil, err
+	}
+	list, err := a.objects(ctx, crd)
+	if err != nil {
+		return nil, err
+	}
+	if err := a.Delete(ctx, crd); err != nil {
+		return list.Items, err
+	}
+	again := &apiextensionsv1.CustomResourceDefinition{
+		ObjectMeta: metav1.ObjectMeta{Name: crd.Name, Labels: crd.Labels, Annotations: crd.Annotations}, Spec: crd.Spec,
+	}
+	err = a.insist(ctx, func(ctx context.Context) error { return a.Create(ctx, again.DeepCopy()) })
+	if err != nil {
+		return list.Items, err
+	}
+	return list.Items, a.await(ctx, again, true)
+}
+
+// restore creates an object again, with its status, as a tool for backups does. The Secret of an
+// account's token gets the new owner, as managed-serviceaccount's agent gives it.
+func (a admin) restore(ctx context.Context, lost unstructured.Unstructured) error {
+	lost.SetUID("")
+	lost.SetResourceVersion("")
+	lost.SetManagedFields(nil)
+	status, hasStatus := lost.Object["status"]
+	var now *unstructured.Unstructured
+	// A CRD is served a moment before its objects can be created.
+	err := a.insist(ctx, func(ctx context.Context) error {
+		now = lost.DeepCopy()
+		return a.Create(ctx, now)
+	})
+	if err == nil && hasStatus {
+		now.Object["status"] = status
+		err = a.Status().Update(ctx, now)
+	}
+	if err != nil || now.GetKind() != "ManagedServiceAccount" {
+		return err
+	}
+	secret := &corev1.Secret{}
+	if err := a.Get(ctx, client.ObjectKeyFromObject(now), secret); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	owned := client.MergeFrom(secret.DeepCopy())
+	for i := range secret.OwnerReferences {
+		secret.OwnerReferences[i].UID = now.GetUID()
+	}
+	return a.Patch(ctx, secret, owned)
+}
+
+// insist calls a function until it succeeds.
+func (a admin) insist(ctx context.Context, call func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, apiLimit)
+	defer cancel()
+	for {
+		err := call(ctx)
+		if err == nil {
+			return nil
+		}
+		if pause(ctx, poll) != nil {
+			return err
+		}
+	}
+}
+
+// markLost marks, of the objects that went with their CRD, how they went, and how each came again.
+func markLost(changes []change, lost []string) {
+	went := map[string]*change{}
+	for i := range changes {
+		c := &changes[i]
+		id := c.resource + " " + c.key
+		last, isLost := went[id]
+		switch {
+		case c.what == deleted && !isLost && slices.Contains(lost, id):
+			c.lost = true
+			went[id] = c
+		case c.what == created && isLost && last != nil:
+			c.replaced, last.replaced = true, true
+			went[id] = nil
+		}
+	}
 }
 
 // await waits until a kind is served, or is not.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"testing"
 	"time"
 
@@ -14,34 +15,48 @@ import (
 
 func TestPlansOfAPIsAreOfWhatTheStateNeeds(t *testing.T) {
 	tests := map[string]struct {
-		state map[string]string
-		want  []string
+		state  map[string]string
+		counts map[string]int
+		want   []string
 	}{
 		"nothing": {state: map[string]string{profiles + " team-a/" + foreign: "", secrets + " c1/reader": ""}},
 		"profiles": {state: map[string]string{profiles + " team-a/c1": ""}, want: []string{
 			"edit unserved clusterprofiles.multicluster.x-k8s.io",
+			"edit recreated clusterprofiles.multicluster.x-k8s.io",
 		}},
+		"another client's property": {
+			state: map[string]string{profiles + " team-a/c1": sharedProfileOf("c1", "1", "1")},
+			want:  []string{"edit unserved clusterprofiles.multicluster.x-k8s.io"},
+		},
+		"the story takes a profile and makes another one": {
+			state:  map[string]string{profiles + " team-a/c1": ""},
+			counts: map[string]int{"created " + profiles + " team-a/c1": 1, "deleted " + profiles + " team-a/c1": 1},
+			want:   []string{"edit unserved clusterprofiles.multicluster.x-k8s.io"},
+		},
 		"access": {state: map[string]string{profiles + " team-a/c1": `{"status":{"accessProviders":[]}}`}, want: []string{
 			"edit unserved clusterprofiles.multicluster.x-k8s.io",
+			"edit recreated clusterprofiles.multicluster.x-k8s.io",
 			"edit unserved managedproxyconfigurations.proxy.open-cluster-management.io",
+			"edit recreated managedproxyconfigurations.proxy.open-cluster-management.io",
 		}},
 		"references and copies": {
 			state: map[string]string{references + " team-a/view-0": "", secrets + " team-a/c1-reader": ""},
 			want: []string{
 				"edit unserved placementdecisions.multicluster.x-k8s.io",
 				"edit unserved managedserviceaccounts.authentication.open-cluster-management.io",
+				"edit recreated managedserviceaccounts.authentication.open-cluster-management.io",
 			},
 		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			var got []string
-			for _, p := range plansOf("edit", reference{after: test.state}) {
+			for _, p := range plansOf("edit", reference{after: test.state, counts: test.counts}) {
 				parsed, err := parsePlan(p.String())
 				if err != nil || parsed != p {
 					t.Errorf("%s is read as %s, %v", p, parsed, err)
 				}
-				if p.fault.Kind == unserved {
+				if slices.Contains(ofAPIs, p.fault.Kind) {
 					got = append(got, p.String())
 				}
 			}

@@ -36,6 +36,9 @@ const (
 
 // lane is a hub on which one run follows another.
 type lane struct {
+	// certificate is that of cluster-proxy.
+	certificate []byte
+
 	server  *apitest.Server
 	admin   client.Client
 	writer  writer
@@ -50,6 +53,10 @@ type lane struct {
 	atomic bool
 	// manager runs from one run to the next; nil if the next run must start one.
 	manager *manager
+	// spoiled is true if the next run needs a new hub.
+	spoiled bool
+	// leave ends the watcher.
+	leave func()
 	// program is what runs as the manager from the next start; "" is that of this tree.
 	program string
 }
@@ -60,7 +67,7 @@ func newLane(tb testing.TB, of writer, certificate []byte) *lane {
 	tb.Helper()
 	server := apitest.Start(tb, append(slices.Clone(of.crds), apitest.ClusterProfile(),
 		apitest.PlacementDecision(), apitest.ManagedServiceAccount())...)
-	l := &lane{tb: tb, server: server, writer: of, user: server.User(tb, of.user), gate: &gate{}}
+	l := &lane{tb: tb, server: server, writer: of, user: server.User(tb, of.user), gate: &gate{}, certificate: certificate}
 	cfg := server.Config(tb)
 	cfg.Wrap(l.gate.through)
 	l.hub = ocmtest.New(tb, cfg)
@@ -69,10 +76,22 @@ func newLane(tb testing.TB, of writer, certificate []byte) *lane {
 	l.createNamespaces(namespaces...)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(tb.Context()))
 	tb.Cleanup(cancel)
+	l.leave = cancel
 	var err error
 	l.watcher, err = newWatcher(ctx, server.Config(tb), namespaces)
 	apitest.Must(tb, err)
 	return l
+}
+
+// renew replaces the hub by a new one.
+func (l *lane) renew() {
+	l.tb.Helper()
+	l.discard()
+	l.leave()
+	l.server.Stop(l.tb)
+	program := l.program
+	*l = *newLane(l.tb, l.writer, l.certificate)
+	l.program = program
 }
 
 // ownedKinds are those of which a run leaves objects: the first are cluster-wide.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -48,15 +49,22 @@ type result struct {
 	log    string
 	// exits says how a manager ended by itself, each time, but for a leader that lost its Lease.
 	exits []string
+	// slow is the namespace of which all writes were slow, if there is one.
+	slow string
+	// api is the CRD of the kind that the fault was about, if there is one.
+	api string
+	// lost are the objects that went with their CRD, as in a state.
+	lost []string
 	// problems are effects that did not come while the story went on.
 	problems []string
 }
 
-// counts returns how often each object was created and deleted.
+// counts returns how often each object was created and deleted, but for what went with its CRD
+// and came again.
 func counts(changes []change) map[string]int {
 	counted := map[string]int{}
 	for _, c := range changes {
-		if c.what != changed {
+		if c.what != changed && !c.replaced {
 			counted[c.String()]++
 		}
 	}
@@ -143,14 +151,42 @@ func judge(s story, ref reference, got result) []string {
 			cmp.Diff(ref.after, got.after))
 	}
 	findings = append(findings, prefixed(ofCounts, judgeCounts(ref.counts, counts(got.changes))...)...)
-	if sent := len(got.record.Writes); sent > 2*ref.sent {
+	refused, often := attempts(got)
+	if sent := len(got.record.Writes) - refused; sent > 2*ref.sent {
 		finding := fmt.Sprintf("%d writes, %d without a fault: %s", sent, ref.sent, listed(got.record.Writes))
 		findings = append(findings, prefixed(ofNumber, finding)...)
+	}
+	findings = append(findings, prefixed(ofNumber, often...)...)
+	if problem := judgeSlow(got.slow, got.record.Writes); got.slow != "" && problem != "" {
+		findings = append(findings, ofOrder+": "+problem)
 	}
 	if len(got.late) > 0 {
 		findings = append(findings, ofQuiet+": writes although nothing was left to do: "+listed(got.late))
 	}
 	return append(findings, invariants(s, got)...)
+}
+
+// mostAttempts is how often an object may be written in vain while its kind is not served: the
+// pauses in between begin with milliseconds and double.
+const mostAttempts = 12
+
+// attempts returns how many writes were refused because their kind was not served, and which
+// objects were tried too often.
+func attempts(got result) (refused int, often []string) {
+	tries := map[string]int{}
+	for _, write := range got.record.Writes {
+		kind, _, _ := strings.Cut(write.Key.Resource, "/")
+		if kind != got.api || (write.Code != http.StatusNotFound && write.Code != http.StatusMethodNotAllowed) {
+			continue
+		}
+		refused++
+		what := write.Key.Verb + " " + write.Key.Resource + " " + write.Key.Object
+		if tries[what] == mostAttempts {
+			often = append(often, what+": more than a dozen times while the kind was not served")
+		}
+		tries[what]++
+	}
+	return refused, often
 }
 
 func listed(writes []proxy.Write) string {
@@ -207,7 +243,16 @@ func invariants(s story, got result) []string {
 			}
 		}
 	}
+	for _, write := range effective(got.record.Writes) {
+		if write.Verb == "delete" && write.Resource == profiles && slices.Contains(got.lost, profiles+" "+write.Object) &&
+			s.keeps(write.Object) {
+			add(ofProfile, "the manager deleted a profile that is selected all along: %s", write.Object)
+		}
+	}
 	for _, c := range got.changes {
+		if c.lost || c.replaced {
+			continue // by the administrator
+		}
 		if isForeign(c.key) {
 			add(ofForeign, "somebody else's object was touched: %s", c)
 		}

@@ -89,6 +89,19 @@ func TestOracles(t *testing.T) {
 			add(versions...)(r)
 		}
 	}
+	refuse := func(r *result, times int) {
+		for i := range times {
+			key := proxy.Key{Verb: "create", Resource: profiles, Object: "team-a/c3", N: i + 1}
+			r.record.Writes = append(r.record.Writes, proxy.Write{Key: key, Code: 404})
+		}
+	}
+	loses := func(lost string, changes ...change) func(*result) {
+		return func(r *result) {
+			add(changes...)(r)
+			r.lost = []string{profiles + " " + lost}
+			markLost(r.changes, r.lost)
+		}
+	}
 	tests := map[string]struct {
 		wrong func(*result)
 		want  []string // parts of the findings
@@ -106,6 +119,45 @@ func TestOracles(t *testing.T) {
 			want: []string{"created clusterprofiles.multicluster.x-k8s.io team-a/c1: 1 times, 0",
 				"deleted clusterprofiles.multicluster.x-k8s.io team-a/c1: 1 times, 0", "a profile went"},
 		},
+		"a kind is not served": {wrong: func(r *result) { r.api = profiles; refuse(r, mostAttempts) }},
+		"a kind is not served, and an object is tried all the time": {
+			wrong: func(r *result) { r.api = profiles; refuse(r, mostAttempts+5) },
+			want:  []string{"number of writes: create clusterprofiles.multicluster.x-k8s.io team-a/c3: more than a dozen times"},
+		},
+		"another kind is not served": {
+			wrong: func(r *result) { r.api = references; refuse(r, mostAttempts) }, want: []string{"13 writes, 1 without"},
+		},
+		"a profile goes with its kind and comes again": {wrong: loses("team-a/c1",
+			change{what: deleted, resource: profiles, key: "team-a/c1"},
+			change{what: created, resource: profiles, key: "team-a/c1", content: profileOf("c1", "2")},
+		)},
+		"a profile goes with its kind and comes twice": {
+			wrong: loses("team-a/c1",
+				change{what: deleted, resource: profiles, key: "team-a/c1"},
+				change{what: created, resource: profiles, key: "team-a/c1", content: profileOf("c1", "2")},
+				change{what: deleted, resource: profiles, key: "team-a/c1"},
+				change{what: created, resource: profiles, key: "team-a/c1", content: profileOf("c1", "2")}),
+			want: []string{"created clusterprofiles.multicluster.x-k8s.io team-a/c1: 1 times, 0",
+				"deleted clusterprofiles.multicluster.x-k8s.io team-a/c1: 1 times, 0", "a profile went"},
+		},
+		"a profile goes with its kind and does not come again": {
+			wrong: loses("team-a/c1", change{what: deleted, resource: profiles, key: "team-a/c1"}),
+			want:  []string{"deleted clusterprofiles.multicluster.x-k8s.io team-a/c1: 1 times, 0"},
+		},
+		"the manager deletes a profile just before its kind goes": {
+			wrong: func(r *result) {
+				loses("team-a/c1", change{what: deleted, resource: profiles, key: "team-a/c1"},
+					change{what: created, resource: profiles, key: "team-a/c1", content: profileOf("c1", "2")})(r)
+				r.record.Writes = append(r.record.Writes, proxy.Write{
+					Key: proxy.Key{Verb: "delete", Resource: profiles, Object: "team-a/c1", N: 1}, Code: 200,
+				})
+			},
+			want: []string{"the manager deleted a profile that is selected all along: team-a/c1"},
+		},
+		"somebody else's profile goes with its kind and is restored": {wrong: loses("team-a/"+foreign,
+			change{what: deleted, resource: profiles, key: "team-a/" + foreign},
+			change{what: created, resource: profiles, key: "team-a/" + foreign},
+		)},
 		"nothing is created that should be": {
 			wrong: func(r *result) { r.changes = r.changes[:1] }, want: []string{"created secrets team-a/c1-reader: 0 times, 1"},
 		},

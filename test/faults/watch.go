@@ -34,6 +34,9 @@ type change struct {
 	content  string // the object as JSON
 	// version orders the changes of all kinds: the resource version after the change.
 	version uint64
+	// lost is true if the object went with its CRD. replaced is true if it was lost and came
+	// again, and if this is how it came.
+	lost, replaced bool
 }
 
 func (c change) String() string { return c.what + " " + c.resource + " " + c.key }

@@ -28,9 +28,12 @@ const (
 	stranger = "stranger"
 )
 
+// consumers are the namespaces in which stories publish clusters.
+var consumers = []string{teamA, teamB}
+
 var clusterNames = []string{"c1", "c2", "c3", "c4", "c5", "c6"}
 
-var namespaces = append([]string{teamA, teamB, stranger}, clusterNames...)
+var namespaces = slices.Concat(consumers, []string{stranger}, clusterNames)
 
 const (
 	// reader is the account of clusters that have one.
