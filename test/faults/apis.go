@@ -219,7 +219,11 @@ func (r *running) meanwhile(crd string, do func(ctx context.Context) error) (err
 		done <- do(ctx)
 	}()
 	// Also if the story ends the test: the next one needs the API.
-	defer func() { err = errors.Join(err, <-done) }()
+	defer func() {
+		if failed := <-done; failed != nil {
+			r.lane.spoiled, err = true, failed
+		}
+	}()
 	r.story.act(r.world)
 	return nil
 }

@@ -68,7 +68,8 @@
 // over, so some stories have all of their act and others the rest of it afterward. What differs in
 // the oracles: refused attempts to write the unserved kind are counted for each object, at most
 // twelve, and not as writes. Profiles that went with their CRD count as neither deleted nor created
-// if each comes again, once. Meanwhile, PlacementDecisions may lack them. Copies of tokens stay.
+// if each comes again, once; what that takes may be written besides. Meanwhile, PlacementDecisions
+// may lack them. Copies of tokens stay.
 //
 // ClusterProfiles are not recreated in stories that delete and create one themselves, nor where
 // another client writes to one: what then counts as the effect of the fault depends on which of
@@ -85,7 +86,8 @@
 //     show the hub as it was before the act, and watches show nothing newer. Reads without a
 //     resource version, which must be consistent, are current. On the wire, informers' lists have
 //     the resource version 0; the proxy asks for exactly the one before the act instead. It refuses
-//     watches that begin with what exists, so that client-go lists.
+//     watches that begin with what exists, so that client-go lists. RoleBindings that the reference
+//     deletes and creates again may stay, because the manager may never see why they should go.
 //
 // One plan follows another on the same hub, with the same manager unless the fault or a finding
 // has changed it; before each, the hub is emptied, and that is checked.

@@ -102,6 +102,16 @@ func TestOracles(t *testing.T) {
 			markLost(r.changes, r.lost)
 		}
 	}
+	// brings is that a profile comes again by some writes, besides twice those of a run without a fault.
+	brings := func(writes int) func(*result) {
+		return func(r *result) {
+			loses("team-a/c1", change{what: deleted, resource: profiles, key: "team-a/c1"},
+				change{what: created, resource: profiles, key: "team-a/c1", content: profileOf("c1", "2")})(r)
+			for range 1 + writes {
+				r.record.Writes = append(r.record.Writes, r.record.Writes[0])
+			}
+		}
+	}
 	tests := map[string]struct {
 		wrong func(*result)
 		want  []string // parts of the findings
@@ -131,6 +141,10 @@ func TestOracles(t *testing.T) {
 			change{what: deleted, resource: profiles, key: "team-a/c1"},
 			change{what: created, resource: profiles, key: "team-a/c1", content: profileOf("c1", "2")},
 		)},
+		"a profile goes with its kind and comes again with its copy": {wrong: brings(3)},
+		"a profile goes with its kind and takes too many writes to come again": {
+			wrong: brings(4), want: []string{"number of writes: 6 writes, 1 without a fault"},
+		},
 		"a profile goes with its kind and comes twice": {
 			wrong: loses("team-a/c1",
 				change{what: deleted, resource: profiles, key: "team-a/c1"},
@@ -242,6 +256,35 @@ func TestOracles(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestRightsMayStayWhenTheManagerLagged(t *testing.T) {
+	right := func(what string) string { return what + " " + rightsResource + " team-a/r" }
+	tests := map[string]struct{ want, got, after map[string]int }{
+		"they stayed": {
+			want: map[string]int{right(deleted): 1, right(created): 1}, got: map[string]int{},
+			after: map[string]int{right(deleted): 1, right(created): 1},
+		},
+		"they went": {
+			want: map[string]int{right(deleted): 1, right(created): 1}, got: map[string]int{right(deleted): 1},
+			after: map[string]int{right(deleted): 1},
+		},
+		"they should have gone": {want: map[string]int{right(deleted): 1}, got: map[string]int{}, after: map[string]int{}},
+		"they went too often": {
+			want: map[string]int{right(deleted): 1, right(created): 1}, got: map[string]int{right(deleted): 2, right(created): 2},
+			after: map[string]int{right(deleted): 2, right(created): 2},
+		},
+		"others must not stay": {
+			want: map[string]int{"deleted secrets n/x": 1, "created secrets n/x": 1}, got: map[string]int{},
+			after: map[string]int{},
+		},
+	}
+	for name, test := range tests {
+		keepRights(test.want, test.got)
+		if diff := cmp.Diff(test.after, test.got); diff != "" {
+			t.Errorf("%s:\n%s", name, diff)
+		}
 	}
 }
 

@@ -157,6 +157,7 @@ func (l *lane) run(tb testing.TB, s story, fault proxy.Fault, ref *reference, ca
 	}
 	markLost(got.changes, r.lost)
 	got.lost = r.lost
+	got.lagged = fault.Kind == proxy.Lagging
 	if fault.Kind == proxy.SlowWebhook {
 		got.slow = fault.Key.Object
 	}
@@ -189,8 +190,9 @@ func (r *running) end(fault proxy.Kind) {
 	if r.world.T.Failed() || slices.Contains(ofProcesses, fault) {
 		r.lane.discard()
 	}
-	// A manager that starts infers a restore from the age of a CRD.
-	r.lane.spoiled = fault == recreated
+	if fault == recreated {
+		r.lane.spoiled = true // a manager that starts infers a restore from the age of a CRD
+	}
 	for _, m := range r.managers {
 		if m != r.lane.manager {
 			m.end()
