@@ -190,11 +190,16 @@ func (r *running) unserve(tb testing.TB, crd string) error {
 func (r *running) recreate(tb testing.TB, crd string) error {
 	tb.Helper()
 	by := r.lane.past(tb)
+	definition, lost, err := by.remove(tb.Context(), crd)
+	r.lane.spoiled = true // a manager that starts infers a restore from the age of a CRD
+	if err != nil {
+		return err
+	}
+	for _, object := range lost {
+		r.lost = append(r.lost, crd+" "+object.GetNamespace()+"/"+object.GetName())
+	}
 	return r.meanwhile(crd, func(ctx context.Context) error {
-		lost, err := by.recreate(ctx, crd)
-		for _, object := range lost {
-			r.lost = append(r.lost, crd+" "+object.GetNamespace()+"/"+object.GetName())
-		}
+		err := by.recreate(ctx, definition)
 		if err != nil {
 			return err
 		}
@@ -261,27 +266,47 @@ func (a admin) unserve(ctx context.Context, name string) (again func(context.Con
 	}, a.await(ctx, crd, false)
 }
 
-// recreate deletes a CRD and creates it again. It returns the objects that there were.
-func (a admin) recreate(ctx context.Context, name string) (lost []unstructured.Unstructured, err error) {
-	crd := &apiextensionsv1.CustomResourceDefinition{}
+// remove begins to delete a CRD, and returns it with the objects that there were. From now on,
+// none can be created.
+func (a admin) remove(ctx context.Context, name string) (
+	crd *apiextensionsv1.CustomResourceDefinition, lost []unstructured.Unstructured, err error,
+) {
+	crd = &apiextensionsv1.CustomResourceDefinition{}
 	if err := a.Get(ctx, client.ObjectKey{Name: name}, crd); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	list, err := a.objects(ctx, crd)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if err := a.Delete(ctx, crd); err != nil {
-		return list.Items, err
+		return nil, nil, err
 	}
+	return crd, list.Items, a.insist(ctx, func(ctx context.Context) error {
+		now := &apiextensionsv1.CustomResourceDefinition{}
+		err := a.Get(ctx, client.ObjectKey{Name: name}, now)
+		if err == nil && !slices.ContainsFunc(now.Status.Conditions, isTerminating) {
+			err = errors.New("it is not being deleted yet")
+		}
+		return client.IgnoreNotFound(err)
+	})
+}
+
+// isTerminating is true of the condition with which the API server refuses new objects.
+func isTerminating(condition apiextensionsv1.CustomResourceDefinitionCondition) bool {
+	return condition.Type == apiextensionsv1.Terminating && condition.Status == apiextensionsv1.ConditionTrue
+}
+
+// recreate creates a CRD again once it is gone.
+func (a admin) recreate(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) error {
 	again := &apiextensionsv1.CustomResourceDefinition{
 		ObjectMeta: metav1.ObjectMeta{Name: crd.Name, Labels: crd.Labels, Annotations: crd.Annotations}, Spec: crd.Spec,
 	}
-	err = a.insist(ctx, func(ctx context.Context) error { return a.Create(ctx, again.DeepCopy()) })
+	err := a.insist(ctx, func(ctx context.Context) error { return a.Create(ctx, again.DeepCopy()) })
 	if err != nil {
-		return list.Items, err
+		return err
 	}
-	return list.Items, a.await(ctx, again, true)
+	return a.await(ctx, again, true)
 }
 
 // restore creates an object again, with its status, as a tool for backups does. The Secret of an

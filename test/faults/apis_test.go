@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
 )
 
 func TestPlansOfAPIsAreOfWhatTheStateNeeds(t *testing.T) {
@@ -148,5 +149,23 @@ func TestWatcherHasWhatThereIs(t *testing.T) {
 		if got := w.has(profiles, test.exist); got != test.want {
 			t.Errorf("%s: %t", name, got)
 		}
+	}
+}
+
+func TestAMissedDeletionIsNotOlderThanWhatWasSeenBefore(t *testing.T) {
+	object := func(name, version string) *unstructured.Unstructured {
+		u := &unstructured.Unstructured{}
+		u.SetNamespace(teamA)
+		u.SetName(name)
+		u.SetResourceVersion(version)
+		return u
+	}
+	w := &watcher{namespaces: namespaces, objects: map[string]*unstructured.Unstructured{}}
+	w.saw(created, profiles, object("c1", "1"))
+	w.saw(created, secrets, object("c1-reader", "2"))
+	w.saw(deleted, profiles, cache.DeletedFinalStateUnknown{Obj: object("c1", "1")})
+	changes := w.seen(0)
+	if last := changes[len(changes)-1]; last.what != deleted || last.version != 2 {
+		t.Errorf("%s at %d", last, last.version)
 	}
 }

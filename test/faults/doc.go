@@ -80,14 +80,16 @@
 //
 //   - slow-webhook: every write into one consumer namespace takes effect after eight seconds. Writes
 //     into other consumer namespaces must be complete before the last slow one is, if the act has
-//     both. This compares their order and no durations.
+//     both. This compares their order and no durations. Two more writes of each addon's status may
+//     say that a copy is late, and no longer.
 //   - lagging: the manager is killed right after its first write of the act, and starts with an API
 //     server that is cut off from etcd: until ten seconds after its first list, lists for informers
 //     show the hub as it was before the act, and watches show nothing newer. Reads without a
 //     resource version, which must be consistent, are current. On the wire, informers' lists have
 //     the resource version 0; the proxy asks for exactly the one before the act instead. It refuses
 //     watches that begin with what exists, so that client-go lists. RoleBindings that the reference
-//     deletes and creates again may stay, because the manager may never see why they should go.
+//     deletes and creates again may stay, because the manager may never see why they should go. The
+//     story damage has no such plan: a manager that starts does not know a copy without its labels.
 //
 // One plan follows another on the same hub, with the same manager unless the fault or a finding
 // has changed it; before each, the hub is emptied, and that is checked.

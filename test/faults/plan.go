@@ -102,7 +102,10 @@ func plansOf(name string, ref reference) []plan {
 		}
 	}
 	add(ofProcesses, proxy.Key{})
-	add([]proxy.Kind{proxy.Lagging}, proxy.Key{})
+	// A manager that starts does not know its copies without their labels, which damage removes.
+	if name != "damage" {
+		add([]proxy.Kind{proxy.Lagging}, proxy.Key{})
+	}
 	for _, namespace := range consumers {
 		if slices.ContainsFunc(ref.writes, func(key proxy.Key) bool { return namespaceOf(key.Object) == namespace }) {
 			add([]proxy.Kind{proxy.SlowWebhook}, proxy.Key{Object: namespace})

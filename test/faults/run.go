@@ -190,9 +190,6 @@ func (r *running) end(fault proxy.Kind) {
 	if r.world.T.Failed() || slices.Contains(ofProcesses, fault) {
 		r.lane.discard()
 	}
-	if fault == recreated {
-		r.lane.spoiled = true // a manager that starts infers a restore from the age of a CRD
-	}
 	for _, m := range r.managers {
 		if m != r.lane.manager {
 			m.end()

@@ -45,3 +45,24 @@ func TestOthersAreDoneBeforeSlowWrites(t *testing.T) {
 		})
 	}
 }
+
+func TestLateCopiesAreReportedOnce(t *testing.T) {
+	reports := func(times int) proxy.Write {
+		key := proxy.Key{Verb: "patch", Resource: addonStatus, Object: "c1/cluster-inventory", N: times}
+		return proxy.Write{Key: key, Code: 200}
+	}
+	for times, want := range map[int]bool{3: true, 4: false} { // the write of a run without a fault comes first
+		s, ref, got := good()
+		got.slow = teamA
+		for i := range times {
+			got.record.Writes = append(got.record.Writes, reports(i+1))
+		}
+		if isGood := len(judge(s, ref, got)) == 0; isGood != want {
+			t.Errorf("%d reports are good: %t", times, isGood)
+		}
+		got.slow = ""
+		if len(judge(s, ref, got)) == 0 {
+			t.Errorf("%d reports are good although nothing is slow", times)
+		}
+	}
+}

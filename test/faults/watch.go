@@ -59,6 +59,7 @@ type watcher struct {
 	mu      sync.Mutex
 	objects map[string]*unstructured.Unstructured // by resource and key
 	changes []change
+	newest  uint64 // the largest version
 }
 
 // newWatcher returns a watcher that has seen what exists.
@@ -90,7 +91,8 @@ func newWatcher(ctx context.Context, cfg *rest.Config, namespaces []string) (*wa
 }
 
 func (w *watcher) saw(what, resource string, obj any) {
-	if last, unknown := obj.(cache.DeletedFinalStateUnknown); unknown {
+	last, isMissed := obj.(cache.DeletedFinalStateUnknown)
+	if isMissed {
 		obj = last.Obj
 	}
 	object, ok := obj.(*unstructured.Unstructured)
@@ -108,6 +110,10 @@ func (w *watcher) saw(what, resource string, obj any) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if isMissed {
+		version = w.newest // a list has shown it; the object's version is that from before
+	}
+	w.newest = max(w.newest, version)
 	id := resource + " " + key
 	before := w.objects[id]
 	switch {
