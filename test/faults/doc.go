@@ -69,7 +69,8 @@
 // the oracles: refused attempts to write the unserved kind are counted for each object, at most
 // twelve, and not as writes. Profiles that went with their CRD count as neither deleted nor created
 // if each comes again, once; what that takes may be written besides. Meanwhile, PlacementDecisions
-// may lack them. Copies of tokens stay.
+// may lack them. Copies of tokens stay. After five seconds without ClusterProfiles, two more writes of
+// each addon's status may say so.
 //
 // ClusterProfiles are not recreated in stories that delete and create one themselves, nor where
 // another client writes to one: what then counts as the effect of the fault depends on which of
@@ -80,8 +81,8 @@
 //
 //   - slow-webhook: every write into one consumer namespace takes effect after eight seconds. Writes
 //     into other consumer namespaces must be complete before the last slow one is, if the act has
-//     both. This compares their order and no durations. Two more writes of each addon's status may
-//     say that a copy is late, and no longer.
+//     both. This compares their order and no durations. After five seconds, two more writes of each
+//     addon's status may say that a copy is late, and no longer.
 //   - lagging: the manager is killed right after its first write of the act, and starts with an API
 //     server that is cut off from etcd: until ten seconds after its first list, lists for informers
 //     show the hub as it was before the act, and watches show nothing newer. Reads without a

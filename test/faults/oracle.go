@@ -159,8 +159,8 @@ func judge(s story, ref reference, got result) []string {
 	findings = append(findings, prefixed(ofCounts, judgeCounts(ref.counts, counted)...)...)
 	refused, often := attempts(got)
 	allowed := 2*ref.sent + repairs(s, got.changes)
-	if got.slow != "" {
-		allowed += reports(got.record.Writes)
+	if got.slow != "" || got.api == profiles {
+		allowed += reports(got)
 	}
 	if sent := len(got.record.Writes) - refused; sent > allowed {
 		finding := fmt.Sprintf("%d writes, %d without a fault: %s", sent, ref.sent, listed(got.record.Writes))
@@ -211,13 +211,17 @@ func repairs(s story, changes []change) int {
 	return writes
 }
 
-// reports are how many writes of addons' status are due to a copy that is late: for each addon, a
-// problem that begins and ends.
-func reports(writes []proxy.Write) int {
+// heldBack is for how long a cluster's condition does not say that an API is missing or a copy late.
+const heldBack = 5 * time.Second
+
+// reports are how many writes of addons' status are due to profiles that are not served or copies
+// that are late: for each addon, a problem that begins and ends.
+func reports(got result) int {
 	const each = 2
 	reported := map[string]int{}
-	for _, write := range writes {
-		if write.Key.Resource == addonStatus && reported[write.Key.Object] < each {
+	for _, write := range got.record.Writes {
+		isLate := write.At.Sub(got.began) >= heldBack
+		if write.Key.Resource == addonStatus && isLate && reported[write.Key.Object] < each {
 			reported[write.Key.Object]++
 		}
 	}

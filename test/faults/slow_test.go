@@ -47,20 +47,29 @@ func TestOthersAreDoneBeforeSlowWrites(t *testing.T) {
 }
 
 func TestLateCopiesAreReportedOnce(t *testing.T) {
-	reports := func(times int) proxy.Write {
+	began := time.Now()
+	reports := func(times int, after time.Duration) proxy.Write {
 		key := proxy.Key{Verb: "patch", Resource: addonStatus, Object: "c1/cluster-inventory", N: times}
-		return proxy.Write{Key: key, Code: 200}
+		return proxy.Write{Key: key, At: began.Add(after), Code: 200}
 	}
 	for times, want := range map[int]bool{3: true, 4: false} { // the write of a run without a fault comes first
 		s, ref, got := good()
-		got.slow = teamA
+		got.slow, got.began = teamA, began
 		for i := range times {
-			got.record.Writes = append(got.record.Writes, reports(i+1))
+			got.record.Writes = append(got.record.Writes, reports(i+1, heldBack))
 		}
 		if isGood := len(judge(s, ref, got)) == 0; isGood != want {
 			t.Errorf("%d reports are good: %t", times, isGood)
 		}
-		got.slow = ""
+		got.slow, got.api = "", profiles
+		if isGood := len(judge(s, ref, got)) == 0; isGood != want {
+			t.Errorf("%d reports are good while profiles are not served: %t", times, isGood)
+		}
+		got.began = began.Add(time.Second)
+		if len(judge(s, ref, got)) == 0 {
+			t.Errorf("%d reports are good at once", times)
+		}
+		got.began, got.api = began, ""
 		if len(judge(s, ref, got)) == 0 {
 			t.Errorf("%d reports are good although nothing is slow", times)
 		}
