@@ -34,6 +34,9 @@ const (
 var errNoAssets = errors.New(assetsVariable +
 	` is not set: it names the directory of the etcd and kube-apiserver binaries; run "make test", which sets it`)
 
+// errStopped is why a server that was stopped has no configuration.
+var errStopped = errors.New("it has been stopped")
+
 // Server is one API server with its etcd. The zero value is not usable; use New
 // or Start.
 type Server struct {
@@ -175,11 +178,20 @@ func (s *Server) ready() error {
 	})
 }
 
+// Stop stops a running server before its test ends. It cannot be used afterward.
+func (s *Server) Stop(tb testing.TB) {
+	tb.Helper()
+	s.Config(tb)
+	Must(tb, errors.Join(s.kill(), s.stop()))
+}
+
 func (s *Server) stop() error {
 	if s.env == nil {
 		return nil
 	}
-	return errors.Join(s.env.Stop(), os.RemoveAll(s.dir))
+	env := s.env
+	s.env, s.err = nil, errStopped
+	return errors.Join(env.Stop(), os.RemoveAll(s.dir))
 }
 
 func (s *Server) etcdDir() string { return filepath.Join(s.dir, "etcd") }

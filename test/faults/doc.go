@@ -48,6 +48,7 @@
 //     Placements), disable (the addon on a cluster), replace (what the manager reads of other
 //     components), damage (repairs of copies and rights).
 //   - No leader is paused: each of the two programs elects one by times of its own.
+//   - No CRD is recreated, because garbage collection deletes what its objects own.
 //   - They write no PlacementDecisions and no access providers, so of the order of changes only
 //     the owners of copies are checked.
 //   - APIs of addons are served in all versions, without OCM's conversion webhook.
@@ -73,9 +74,48 @@
 // for the second write of that kind to that object. Package proxy lists the faults of writes,
 // events and watches; plan.go those of processes: the leading manager is paused while another
 // one stands by, the hub is killed and started again, or etcd is restored from a snapshot taken
-// before the act, which is then repeated. One plan follows another on the same hub, with the
-// same manager unless the fault or a finding has changed it; before each, the hub is emptied,
-// and that is checked.
+// before the act, which is then repeated.
+//
+// Faults of APIs (apis.go) are for kinds that the manager reads or writes and that come and go
+// with other components: ClusterProfiles, SIG-Multicluster's PlacementDecisions,
+// ManagedServiceAccounts and cluster-proxy's configuration, in stories whose states have objects
+// that are or depend on one. The administrator changes the CRD past the proxy:
+//
+//   - unserved: for five seconds, no version is served, and the objects stay.
+//   - recreated: the CRD is deleted with all objects and created again at once. Then the
+//     administrator restores the objects of others with their status, as a tool for backups does,
+//     and gives the Secrets of restored accounts their new owner. The next plan has a new hub,
+//     because a manager that starts infers a restore from a CRD that is younger than others.
+//
+// The act begins meanwhile. Its own requests for the kind, and no others, wait until the fault is
+// over, so some stories have all of their act and others the rest of it afterward. What differs in
+// the oracles: refused attempts to write the unserved kind are counted for each object, at most
+// twelve, and not as writes. Profiles that went with their CRD count as neither deleted nor created
+// if each comes again, once; what that takes may be written besides. Meanwhile, PlacementDecisions
+// may lack them. Copies of tokens stay. After five seconds without ClusterProfiles, two more writes of
+// each addon's status may say so.
+//
+// ClusterProfiles are not recreated in stories that delete and create one themselves, nor where
+// another client writes to one: what then counts as the effect of the fault depends on which of
+// the two was first. PlacementDecisions are not recreated, either: most of what is checked of them
+// is that references stay, and those the fault takes.
+//
+// The other two faults change how the API server answers all along (package proxy):
+//
+//   - slow-webhook: every write into one consumer namespace takes effect after eight seconds. Writes
+//     into other consumer namespaces must be complete before the last slow one is, if the act has
+//     both. This compares their order and no durations. After five seconds, two more writes of each
+//     addon's status may say that a copy is late, and no longer.
+//   - lagging: the manager is killed right after its first write of the act, and starts with an API
+//     server that is cut off from etcd: until ten seconds after its first list, lists for informers
+//     show the hub as it was before the act, and watches show nothing newer. Reads without a
+//     resource version, which must be consistent, are current. On the wire, informers' lists have
+//     the resource version 0; the proxy asks for exactly the one before the act instead. It refuses
+//     watches that begin with what exists, so that client-go lists. RoleBindings that the reference
+//     deletes and creates again may stay, because the manager may never see why they should go.
+//
+// One plan follows another on the same hub, with the same manager unless the fault or a finding
+// has changed it; before each, the hub is emptied, and that is checked.
 //
 // # Oracles
 //

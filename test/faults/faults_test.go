@@ -27,8 +27,8 @@ var (
 	someFlag = flag.Int("plans", 45, "how many plans TestSeeded runs")
 )
 
-// slow are faults that TestSeeded leaves out, because each of their plans takes minutes.
-var slow = ofProcesses
+// slow are faults that TestSeeded leaves out, because their plans take long.
+var slow = append(slices.Clone(ofProcesses), recreated, proxy.SlowWebhook)
 
 // lasting is how long nothing may be written after one in so many of TestRobust's plans.
 const lasting, oneInSoMany = time.Minute, 100

@@ -8,6 +8,7 @@ require (
 	github.com/google/go-cmp v0.7.0
 	golang.org/x/sync v0.21.0
 	k8s.io/api v0.36.6
+	k8s.io/apiextensions-apiserver v0.36.0
 	k8s.io/apimachinery v0.36.6
 	k8s.io/apiserver v0.36.0
 	k8s.io/client-go v0.36.6
@@ -86,7 +87,6 @@ require (
 	gopkg.in/evanphx/json-patch.v4 v4.13.0 // indirect
 	gopkg.in/inf.v0 v0.9.1 // indirect
 	helm.sh/helm/v3 v3.19.4 // indirect
-	k8s.io/apiextensions-apiserver v0.36.0 // indirect
 	k8s.io/component-base v0.36.6 // indirect
 	k8s.io/klog/v2 v2.140.0 // indirect
 	k8s.io/kube-openapi v0.0.0-20260319004828-5883c5ee87b9 // indirect

@@ -37,6 +37,9 @@ const (
 
 // lane is a hub on which one run follows another.
 type lane struct {
+	// certificate is that of cluster-proxy.
+	certificate []byte
+
 	server  *apitest.Server
 	admin   client.Client
 	writer  writer
@@ -44,6 +47,7 @@ type lane struct {
 	user    *rest.Config // the writer's
 	watcher *watcher
 	unwatch context.CancelFunc
+	gate    *gate // of the hub's client
 
 	// tb is the test that owns the lane.
 	tb testing.TB
@@ -53,6 +57,8 @@ type lane struct {
 	manager *manager
 	// scheduler is the user of the placement controller; nil until a story has needed one.
 	scheduler *rest.Config
+	// spoiled is true if the next run needs a new hub.
+	spoiled bool
 	// program is what runs as the manager from the next start; "" is that of this tree.
 	program string
 }
@@ -63,13 +69,13 @@ func newLane(tb testing.TB, of writer, certificate []byte) *lane {
 	tb.Helper()
 	server := apitest.Start(tb, append(slices.Clone(of.crds), apitest.ClusterProfile(),
 		apitest.PlacementDecision(), apitest.ManagedServiceAccount())...)
-	l := &lane{
-		tb: tb, server: server, hub: ocmtest.New(tb, server.Config(tb)), writer: of, user: server.User(tb, of.user),
-	}
+	l := &lane{tb: tb, server: server, writer: of, user: server.User(tb, of.user), gate: &gate{}, certificate: certificate}
+	cfg := server.Config(tb)
+	cfg.Wrap(l.gate.through)
+	l.hub = ocmtest.New(tb, cfg)
 	l.admin = l.hub.Client
 	of.install(l, certificate)
 	l.createNamespaces(namespaces...)
-	tb.Cleanup(func() { l.unwatch() })
 	l.watch()
 	return l
 }
@@ -83,9 +89,21 @@ func (l *lane) watch() {
 	}
 	var ctx context.Context
 	ctx, l.unwatch = context.WithCancel(context.WithoutCancel(l.tb.Context()))
+	l.tb.Cleanup(l.unwatch)
 	var err error
 	l.watcher, err = newWatcher(ctx, l.server.Config(l.tb), append(slices.Clone(namespaces), fleetNames...))
 	apitest.Must(l.tb, err)
+}
+
+// renew replaces the hub by a new one.
+func (l *lane) renew() {
+	l.tb.Helper()
+	l.discard()
+	l.unwatch()
+	l.server.Stop(l.tb)
+	program := l.program
+	*l = *newLane(l.tb, l.writer, l.certificate)
+	l.program = program
 }
 
 // ownedKinds are those of which a run leaves objects: the first are cluster-wide.

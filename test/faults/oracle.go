@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -42,8 +43,8 @@ type result struct {
 	began time.Time
 	// ordered is true if versions order all changes: not if the hub was away.
 	ordered bool
-	// lost is how many writes did not reach the hub because it was away.
-	lost int
+	// unanswered is how many writes did not reach the hub because it was away.
+	unanswered int
 	// late are writes after the state was reached.
 	late []proxy.Write
 	// converged is false if the state was not reached in time.
@@ -54,15 +55,24 @@ type result struct {
 	log    string
 	// exits says how a manager ended by itself, each time, but for a leader that lost its Lease.
 	exits []string
+	// lagged is true if the manager started with an API server that lagged.
+	lagged bool
+	// slow is the namespace of which all writes were slow, if there is one.
+	slow string
+	// api is the CRD of the kind that the fault was about, if there is one.
+	api string
+	// lost are the objects that went with their CRD, as in a state.
+	lost []string
 	// problems are effects that did not come while the story went on.
 	problems []string
 }
 
-// counts returns how often each object was created and deleted.
+// counts returns how often each object was created and deleted, but for what went with its CRD
+// and came again.
 func counts(changes []change) map[string]int {
 	counted := map[string]int{}
 	for _, c := range changes {
-		if c.what != changed {
+		if c.what != changed && !c.replaced {
 			counted[c.String()]++
 		}
 	}
@@ -150,15 +160,84 @@ func judge(s story, ref reference, got result) []string {
 		findings = append(findings, ofState+": the state is not that of a run without a fault (-want +got):\n"+
 			cmp.Diff(ref.after, got.after))
 	}
-	findings = append(findings, prefixed(ofCounts, judgeCounts(ref.counts, counts(got.changes))...)...)
-	if sent := len(got.record.Writes) - got.lost; sent > 2*ref.sent {
+	counted := counts(got.changes)
+	if got.lagged {
+		keepRights(ref.counts, counted)
+	}
+	findings = append(findings, prefixed(ofCounts, judgeCounts(ref.counts, counted)...)...)
+	refused, often := attempts(got)
+	allowed := 2*ref.sent + repairs(s, got.changes)
+	if got.slow != "" || got.api == profiles {
+		allowed += reports(got)
+	}
+	if sent := len(got.record.Writes) - refused - got.unanswered; sent > allowed {
 		finding := fmt.Sprintf("%d writes, %d without a fault: %s", sent, ref.sent, listed(got.record.Writes))
 		findings = append(findings, prefixed(ofNumber, finding)...)
+	}
+	findings = append(findings, prefixed(ofNumber, often...)...)
+	if problem := judgeSlow(got.slow, got.record.Writes); got.slow != "" && problem != "" {
+		findings = append(findings, ofOrder+": "+problem)
 	}
 	if len(got.late) > 0 {
 		findings = append(findings, ofQuiet+": writes although nothing was left to do: "+listed(got.late))
 	}
 	return append(findings, invariants(s, got)...)
+}
+
+// mostAttempts is how often an object may be written in vain while its kind is not served: the
+// pauses in between begin with milliseconds and double.
+const mostAttempts = 12
+
+// attempts returns how many writes were refused because their kind was not served, and which
+// objects were tried too often.
+func attempts(got result) (refused int, often []string) {
+	tries := map[string]int{}
+	for _, write := range got.record.Writes {
+		kind, _, _ := strings.Cut(write.Key.Resource, "/")
+		if kind != got.api || (write.Code != http.StatusNotFound && write.Code != http.StatusMethodNotAllowed) {
+			continue
+		}
+		refused++
+		what := write.Key.Verb + " " + write.Key.Resource + " " + write.Key.Object
+		if tries[what] == mostAttempts {
+			often = append(often, what+": more than a dozen times while the kind was not served")
+		}
+		tries[what]++
+	}
+	return refused, often
+}
+
+// repairs are how many writes bring back what went with the CRD of profiles: a profile takes one
+// and its status another one, and so does the owner of a copy.
+func repairs(s story, changes []change) int {
+	writes := 0
+	for _, c := range changes {
+		if c.replaced && c.what == created && !isForeign(c.key) {
+			writes += 2 + len(s.copies([]string{c.key}))
+		}
+	}
+	return writes
+}
+
+// heldBack is for how long a cluster's condition does not say that an API is missing or a copy late.
+const heldBack = 5 * time.Second
+
+// reports are how many writes of addons' status are due to profiles that are not served or copies
+// that are late: for each addon, a problem that begins and ends.
+func reports(got result) int {
+	const each = 2
+	reported := map[string]int{}
+	for _, write := range got.record.Writes {
+		isLate := write.At.Sub(got.began) >= heldBack
+		if write.Key.Resource == addonStatus && isLate && reported[write.Key.Object] < each {
+			reported[write.Key.Object]++
+		}
+	}
+	total := 0
+	for _, n := range reported {
+		total += n
+	}
+	return total
 }
 
 func listed(writes []proxy.Write) string {
@@ -167,6 +246,19 @@ func listed(writes []proxy.Write) string {
 		all = append(all, fmt.Sprintf("%s: %d", write.Key, write.Code))
 	}
 	return strings.Join(all, ", ")
+}
+
+// keepRights counts rights that stayed as deleted and created again, if the reference has that: a
+// manager that did not see for how long they were not needed need not do it.
+func keepRights(want, got map[string]int) {
+	for what, n := range want {
+		id, isDeleted := strings.CutPrefix(what, deleted+" "+rightsResource)
+		again := created + " " + rightsResource + id
+		if less := n - got[what]; isDeleted && less > 0 && want[again]-got[again] == less {
+			got[what] += less
+			got[again] += less
+		}
+	}
 }
 
 // judgeCounts compares how often each object was created and deleted.
@@ -190,6 +282,9 @@ func judgeCounts(want, got map[string]int) []string {
 const (
 	profiles = "clusterprofiles.multicluster.x-k8s.io"
 	secrets  = "secrets"
+
+	addonStatus    = "managedclusteraddons.addon.open-cluster-management.io/status"
+	rightsResource = "rolebindings.rbac.authorization.k8s.io"
 )
 
 // invariants checks what must hold at every moment.
@@ -215,7 +310,16 @@ func invariants(s story, got result) []string {
 			}
 		}
 	}
+	for _, write := range effective(got.record.Writes) {
+		if write.Verb == "delete" && write.Resource == profiles && slices.Contains(got.lost, profiles+" "+write.Object) &&
+			s.keeps(write.Object) {
+			add(ofProfile, "the manager deleted a profile that is selected all along: %s", write.Object)
+		}
+	}
 	for _, c := range got.changes {
+		if c.lost || c.replaced {
+			continue // by the administrator
+		}
 		if isForeign(c.key) {
 			add(ofForeign, "somebody else's object was touched: %s", c)
 		}

@@ -89,6 +89,29 @@ func TestOracles(t *testing.T) {
 			add(versions...)(r)
 		}
 	}
+	refuse := func(r *result, times int) {
+		for i := range times {
+			key := proxy.Key{Verb: "create", Resource: profiles, Object: "team-a/c3", N: i + 1}
+			r.record.Writes = append(r.record.Writes, proxy.Write{Key: key, Code: 404})
+		}
+	}
+	loses := func(lost string, changes ...change) func(*result) {
+		return func(r *result) {
+			add(changes...)(r)
+			r.lost = []string{profiles + " " + lost}
+			markLost(r.changes, r.lost)
+		}
+	}
+	// brings is that a profile comes again by some writes, besides twice those of a run without a fault.
+	brings := func(writes int) func(*result) {
+		return func(r *result) {
+			loses("team-a/c1", change{what: deleted, resource: profiles, key: "team-a/c1"},
+				change{what: created, resource: profiles, key: "team-a/c1", content: profileOf("c1", "2")})(r)
+			for range 1 + writes {
+				r.record.Writes = append(r.record.Writes, r.record.Writes[0])
+			}
+		}
+	}
 	tests := map[string]struct {
 		wrong func(*result)
 		want  []string // parts of the findings
@@ -106,6 +129,49 @@ func TestOracles(t *testing.T) {
 			want: []string{"created clusterprofiles.multicluster.x-k8s.io team-a/c1: 1 times, 0",
 				"deleted clusterprofiles.multicluster.x-k8s.io team-a/c1: 1 times, 0", "a profile went"},
 		},
+		"a kind is not served": {wrong: func(r *result) { r.api = profiles; refuse(r, mostAttempts) }},
+		"a kind is not served, and an object is tried all the time": {
+			wrong: func(r *result) { r.api = profiles; refuse(r, mostAttempts+5) },
+			want:  []string{"number of writes: create clusterprofiles.multicluster.x-k8s.io team-a/c3: more than a dozen times"},
+		},
+		"another kind is not served": {
+			wrong: func(r *result) { r.api = references; refuse(r, mostAttempts) }, want: []string{"13 writes, 1 without"},
+		},
+		"a profile goes with its kind and comes again": {wrong: loses("team-a/c1",
+			change{what: deleted, resource: profiles, key: "team-a/c1"},
+			change{what: created, resource: profiles, key: "team-a/c1", content: profileOf("c1", "2")},
+		)},
+		"a profile goes with its kind and comes again with its copy": {wrong: brings(3)},
+		"a profile goes with its kind and takes too many writes to come again": {
+			wrong: brings(4), want: []string{"number of writes: 6 writes, 1 without a fault"},
+		},
+		"a profile goes with its kind and comes twice": {
+			wrong: loses("team-a/c1",
+				change{what: deleted, resource: profiles, key: "team-a/c1"},
+				change{what: created, resource: profiles, key: "team-a/c1", content: profileOf("c1", "2")},
+				change{what: deleted, resource: profiles, key: "team-a/c1"},
+				change{what: created, resource: profiles, key: "team-a/c1", content: profileOf("c1", "2")}),
+			want: []string{"created clusterprofiles.multicluster.x-k8s.io team-a/c1: 1 times, 0",
+				"deleted clusterprofiles.multicluster.x-k8s.io team-a/c1: 1 times, 0", "a profile went"},
+		},
+		"a profile goes with its kind and does not come again": {
+			wrong: loses("team-a/c1", change{what: deleted, resource: profiles, key: "team-a/c1"}),
+			want:  []string{"deleted clusterprofiles.multicluster.x-k8s.io team-a/c1: 1 times, 0"},
+		},
+		"the manager deletes a profile just before its kind goes": {
+			wrong: func(r *result) {
+				loses("team-a/c1", change{what: deleted, resource: profiles, key: "team-a/c1"},
+					change{what: created, resource: profiles, key: "team-a/c1", content: profileOf("c1", "2")})(r)
+				r.record.Writes = append(r.record.Writes, proxy.Write{
+					Key: proxy.Key{Verb: "delete", Resource: profiles, Object: "team-a/c1", N: 1}, Code: 200,
+				})
+			},
+			want: []string{"the manager deleted a profile that is selected all along: team-a/c1"},
+		},
+		"somebody else's profile goes with its kind and is restored": {wrong: loses("team-a/"+foreign,
+			change{what: deleted, resource: profiles, key: "team-a/" + foreign},
+			change{what: created, resource: profiles, key: "team-a/" + foreign},
+		)},
 		"nothing is created that should be": {
 			wrong: func(r *result) { r.changes = r.changes[:1] }, want: []string{"created secrets team-a/c1-reader: 0 times, 1"},
 		},
@@ -190,6 +256,35 @@ func TestOracles(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestRightsMayStayWhenTheManagerLagged(t *testing.T) {
+	right := func(what string) string { return what + " " + rightsResource + " team-a/r" }
+	tests := map[string]struct{ want, got, after map[string]int }{
+		"they stayed": {
+			want: map[string]int{right(deleted): 1, right(created): 1}, got: map[string]int{},
+			after: map[string]int{right(deleted): 1, right(created): 1},
+		},
+		"they went": {
+			want: map[string]int{right(deleted): 1, right(created): 1}, got: map[string]int{right(deleted): 1},
+			after: map[string]int{right(deleted): 1},
+		},
+		"they should have gone": {want: map[string]int{right(deleted): 1}, got: map[string]int{}, after: map[string]int{}},
+		"they went too often": {
+			want: map[string]int{right(deleted): 1, right(created): 1}, got: map[string]int{right(deleted): 2, right(created): 2},
+			after: map[string]int{right(deleted): 2, right(created): 2},
+		},
+		"others must not stay": {
+			want: map[string]int{"deleted secrets n/x": 1, "created secrets n/x": 1}, got: map[string]int{},
+			after: map[string]int{},
+		},
+	}
+	for name, test := range tests {
+		keepRights(test.want, test.got)
+		if diff := cmp.Diff(test.after, test.got); diff != "" {
+			t.Errorf("%s:\n%s", name, diff)
+		}
 	}
 }
 

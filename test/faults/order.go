@@ -106,6 +106,10 @@ func (o *order) profile(c change, now object, judged bool) {
 	before, existed := o.profiles[c.key]
 	if c.what == deleted {
 		delete(o.profiles, c.key)
+		if c.lost {
+			delete(o.referred, c.key) // what refers to it may go and come again
+			return
+		}
 		// A busy machine makes the deletion later, not earlier.
 		if o.isReferred(c.key) && judged && c.at.Sub(o.result.began) < referenceWait {
 			o.add("profile %s was deleted at once, although something referred to it", c.key)

@@ -26,6 +26,10 @@ func TestOrderOfChanges(t *testing.T) {
 			content: fmt.Sprintf(`{"decisions":[%s]}`, strings.Join(decisions, ",")),
 		}
 	}
+	lostAt := func(c change) change {
+		c.lost = true
+		return c
+	}
 	copied := func(uid string, version uint64) change {
 		return change{
 			what: created, resource: secrets, key: "team-a/c1-reader", version: version,
@@ -51,6 +55,17 @@ func TestOrderOfChanges(t *testing.T) {
 				profile(created, "one", 1, "proxy"), refers(created, 2, "c1"), profile(deleted, "one", 3, "proxy"), refers(changed, 4),
 			},
 			want: "team-a/c1 was deleted at once",
+		},
+		"a profile goes with its kind, before its reference, and both come again": {changes: []change{
+			profile(created, "one", 1, "proxy"), refers(created, 2, "c1"), lostAt(profile(deleted, "one", 3, "proxy")),
+			refers(changed, 4), profile(created, "two", 5, "proxy"), refers(changed, 6, "c1"),
+		}},
+		"a profile goes with its kind, and its reference once more": {
+			changes: []change{
+				profile(created, "one", 1, "proxy"), refers(created, 2, "c1"), lostAt(profile(deleted, "one", 3, "proxy")),
+				refers(changed, 4), profile(created, "two", 5, "proxy"), refers(changed, 6, "c1"), refers(changed, 7),
+			},
+			want: "nothing refers any more to the profile team-a/c1",
 		},
 		"a profile goes after its reference": {leaves: true, changes: []change{
 			profile(created, "one", 1, "proxy"), refers(created, 2, "c1"), refers(changed, 3), profile(deleted, "one", 4, "proxy"),

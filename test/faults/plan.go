@@ -23,6 +23,12 @@ const (
 // ofProcesses are all of them.
 var ofProcesses = []proxy.Kind{paused, restarted, restored}
 
+// ofKinds are the faults whose target is a kind.
+var ofKinds = slices.Concat(proxy.OfWatches, ofAPIs)
+
+// withoutTarget are the faults of the whole program, and none.
+var withoutTarget = append(slices.Clone(ofProcesses), proxy.Lagging, proxy.None)
+
 // pauseFor is longer than a manager may lead without renewing its Lease.
 const pauseFor = 25 * time.Second
 
@@ -35,10 +41,12 @@ type plan struct {
 // String is what PLAN selects.
 func (p plan) String() string {
 	switch {
-	case slices.Contains(ofProcesses, p.fault.Kind) || p.fault.Kind == proxy.None:
+	case slices.Contains(withoutTarget, p.fault.Kind):
 		return fmt.Sprintf("%s %s", p.story, p.fault.Kind)
-	case slices.Contains(proxy.OfWatches, p.fault.Kind):
+	case slices.Contains(ofKinds, p.fault.Kind):
 		return fmt.Sprintf("%s %s %s", p.story, p.fault.Kind, p.fault.Key.Resource)
+	case p.fault.Kind == proxy.SlowWebhook:
+		return fmt.Sprintf("%s %s %s", p.story, p.fault.Kind, p.fault.Key.Object)
 	default:
 		return fmt.Sprintf("%s %s %s", p.story, p.fault.Kind, p.fault.Key)
 	}
@@ -57,13 +65,17 @@ func parsePlan(text string) (plan, error) {
 	switch {
 	case slices.Contains(ofPlacement, p.fault.Kind) && !stories[at].scheduled:
 		err = fmt.Errorf("no placement controller runs in the story %q", name)
-	case slices.Contains(ofProcesses, p.fault.Kind) || p.fault.Kind == proxy.None:
+	case slices.Contains(withoutTarget, p.fault.Kind):
 		if target != "" {
 			err = fmt.Errorf("%s has no target", kind)
 		}
-	case slices.Contains(proxy.OfWatches, p.fault.Kind):
+	case slices.Contains(ofKinds, p.fault.Kind):
 		if p.fault.Key.Resource = target; target == "" || strings.Contains(target, " ") {
 			err = fmt.Errorf("%s needs a kind", kind)
+		}
+	case p.fault.Kind == proxy.SlowWebhook:
+		if p.fault.Key.Object = target; !slices.Contains(namespaces, target) {
+			err = fmt.Errorf("%s needs a namespace", kind)
 		}
 	case slices.Contains(slices.Concat(proxy.OfWrites, proxy.OfEvents, ofPlacement), p.fault.Kind):
 		p.fault.Key, err = proxy.ParseKey(target)
@@ -94,7 +106,16 @@ func plansOf(name string, ref reference) []plan {
 	}
 	add(ofProcesses, proxy.Key{})
 	add(ofPlacement, ref.decided...)
-	return all
+	if len(ref.decided) > 0 {
+		return all
+	}
+	add([]proxy.Kind{proxy.Lagging}, proxy.Key{})
+	for _, namespace := range consumers {
+		if slices.ContainsFunc(ref.writes, func(key proxy.Key) bool { return namespaceOf(key.Object) == namespace }) {
+			add([]proxy.Kind{proxy.SlowWebhook}, proxy.Key{Object: namespace})
+		}
+	}
+	return append(all, apiPlans(name, ref)...)
 }
 
 // choose returns n of the plans, in an order that depends on the seed only. Kinds of faults

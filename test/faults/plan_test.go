@@ -25,8 +25,11 @@ func some() []plan {
 	return slices.Concat(plansOf("edit", ref), plansOf("bind", ref))
 }
 
+// ofRuns are faults of which each of these stories has one plan.
+var ofRuns = []proxy.Kind{proxy.Lagging, proxy.SlowWebhook}
+
 func TestEveryWriteAndEventHasItsPlans(t *testing.T) {
-	each := 2*len(proxy.OfWrites) + 2*len(proxy.OfEvents) + len(proxy.OfWatches) + len(ofProcesses)
+	each := 2*len(proxy.OfWrites) + 2*len(proxy.OfEvents) + len(proxy.OfWatches) + len(ofProcesses) + len(ofRuns)
 	all := some()
 	if len(all) != 2*each {
 		t.Errorf("%d plans, want %d", len(all), 2*each)
@@ -79,6 +82,8 @@ func TestOtherPlansAreRefused(t *testing.T) {
 		"", "edit", "nothing none", "edit nothing", "edit none x", "edit 409", "edit 409 patch x y", "edit watch-closed",
 		"edit watch-closed a b", "edit hub-restarted x", "spread placement:409", "spread placement:hub-restarted",
 		"spread placement:event-delayed ADDED x y 1", "edit placement:409 patch x y 1",
+		"edit lagging x",
+		"edit slow-webhook", "edit slow-webhook x", "edit unserved", "edit unserved a b",
 	} {
 		if p, err := parsePlan(text); err == nil {
 			t.Errorf("%q is read as %s", text, p)
@@ -108,10 +113,11 @@ func TestTheSeedDecides(t *testing.T) {
 	}
 	// Few plans are of all kinds, but for those left out.
 	kinds := map[proxy.Kind]bool{}
-	for _, p := range choose(all, len(proxy.OfWrites)+len(proxy.OfEvents)+len(proxy.OfWatches), 3, ofProcesses...) {
+	want := slices.Concat(proxy.OfWrites, proxy.OfEvents, proxy.OfWatches, ofRuns)
+	for _, p := range choose(all, len(want), 3, ofProcesses...) {
 		kinds[p.fault.Kind] = true
 	}
-	for _, kind := range slices.Concat(proxy.OfWrites, proxy.OfEvents, proxy.OfWatches) {
+	for _, kind := range want {
 		if !kinds[kind] {
 			t.Errorf("no plan of %s is chosen", kind)
 		}

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/test/faults/proxy"
@@ -21,7 +23,7 @@ import (
 // restored, and clients list again up to three minutes after a restart of the API server.
 func limitOf(kind proxy.Kind) time.Duration {
 	switch kind {
-	case restarted, restored:
+	case restarted, restored, recreated, proxy.SlowWebhook, proxy.Lagging:
 		return apitest.RestartPatience
 	default:
 		return 100 * time.Second
@@ -37,6 +39,8 @@ func lasts(kind proxy.Kind) time.Duration {
 		return proxy.DelayFor
 	case proxy.EventDropped:
 		return proxy.DropFor
+	case proxy.SlowWebhook:
+		return proxy.SlowFor
 	default:
 		return 0
 	}
@@ -50,6 +54,8 @@ type running struct {
 	managers []*manager
 	// placement is Open Cluster Management's placement controller; nil if ocmtest plays it.
 	placement *manager
+	// lost are the objects that went with a CRD, as in a state.
+	lost []string
 }
 
 // run plays a story with a fault on a clean hub, with the manager of the run before, if there is
@@ -58,7 +64,10 @@ type running struct {
 func (l *lane) run(tb testing.TB, s story, fault proxy.Fault, ref *reference, calm time.Duration) (result, error) {
 	tb.Helper()
 	fault, ofPlacement := divided(fault)
-	if fault.Kind == paused || l.writer.fresh {
+	switch {
+	case l.spoiled:
+		l.renew()
+	case fault.Kind == paused || l.writer.fresh:
 		l.discard()
 	}
 	if err := l.reset(tb.Context()); err != nil {
@@ -99,6 +108,11 @@ func (l *lane) run(tb testing.TB, s story, fault proxy.Fault, ref *reference, ca
 	}
 	got := result{before: r.state(), setup: l.watcher.seen(0)}
 	began := l.watcher.mark()
+	if fault.Kind == proxy.Lagging {
+		if err := l.remember(tb); err != nil {
+			return result{}, err
+		}
+	}
 	for _, m := range r.managers {
 		m.proxy.Begin(fault, m.kill)
 	}
@@ -125,10 +139,17 @@ func (l *lane) run(tb testing.TB, s story, fault proxy.Fault, ref *reference, ca
 	if len(r.world.missed) > 0 {
 		limit = after.still + quiet // it is a finding already
 	}
-	err := r.await(tb.Context(), after, limit, func() bool {
+	holds := []func() bool{func() bool {
 		fired := r.record().Fired
 		return fired.IsZero() || time.Since(fired) >= max(lasts(fault.Kind), lasts(ofPlacement.Kind))
-	})
+	}, func() bool {
+		return !slices.ContainsFunc(r.managers, func(m *manager) bool { return m.proxy.Lags() })
+	}}
+	if slices.Contains(ofAPIs, fault.Kind) {
+		by := l.past(tb)
+		holds = append(holds, func() bool { return l.hasSeen(tb.Context(), by, fault.Key.Resource) })
+	}
+	err := r.await(tb.Context(), after, limit, holds...)
 	if err != nil && !errors.Is(err, errNotReached) {
 		return result{}, err
 	}
@@ -145,16 +166,34 @@ func (l *lane) run(tb testing.TB, s story, fault proxy.Fault, ref *reference, ca
 		got.late = got.record.Writes[sent:]
 		got.converged = ref == nil || maps.Equal(got.after, ref.after)
 	}
+	markLost(got.changes, r.lost)
+	got.lost = r.lost
+	got.lagged = fault.Kind == proxy.Lagging
+	if fault.Kind == proxy.SlowWebhook {
+		got.slow = fault.Key.Object
+	}
+	if slices.Contains(ofAPIs, fault.Kind) {
+		got.api = fault.Key.Resource
+	}
 	got.tokens, got.wrote = r.world.tokens, r.world.wrote
 	got.ordered = !slices.Contains([]proxy.Kind{restarted, restored}, fault.Kind)
 	got.problems = append(got.problems, r.world.missed...)
-	if slices.Contains(ofProcesses, fault.Kind) {
+	if slices.Contains(slices.Concat(ofProcesses, ofAPIs), fault.Kind) {
 		got.record.Fired = time.Now()
 	}
 	if fault.Kind == restarted || fault.Kind == restored {
-		got.lost = unanswered(got.record.Writes)
+		got.unanswered = unanswered(got.record.Writes)
 	}
 	return got, r.report(&got, fault.Kind)
+}
+
+// remember makes the manager's proxy show the present when the API server lags.
+func (l *lane) remember(tb testing.TB) error {
+	tb.Helper()
+	list := &corev1.NamespaceList{}
+	err := l.admin.List(tb.Context(), list, client.Limit(1))
+	l.manager.proxy.Past(list.ResourceVersion)
+	return err
 }
 
 // elect makes managers agree on a leader.
@@ -213,6 +252,10 @@ func (r *running) act(tb testing.TB, fault proxy.Fault) error {
 	case restarted:
 		r.story.act(r.world)
 		r.outage(func() { r.lane.server.Snapshot(tb) })
+	case unserved:
+		return r.unserve(tb, fault.Key.Resource)
+	case recreated:
+		return r.recreate(tb, fault.Key.Resource)
 	default:
 		r.story.act(r.world)
 	}

@@ -46,8 +46,9 @@ func upstreamWriter(folder string) writer {
 	return writer{
 		name:    upstreamName,
 		stories: upstreamStories(),
-		// Each of the two elects a leader of its own, after times of its own.
-		without:          []proxy.Kind{paused},
+		// Each of the two elects a leader of its own, after times of its own. Garbage collection
+		// deletes what a recreated kind's objects own.
+		without:          []proxy.Kind{paused, recreated},
 		mayLackReference: true,
 		// A reset takes finalizers from clusters, so the controller does not clean up after them.
 		fresh: true,

@@ -34,6 +34,9 @@ type change struct {
 	content  string // the object as JSON
 	// version orders the changes of all kinds: the resource version after the change.
 	version uint64
+	// lost is true if the object went with its CRD. replaced is true if it was lost and came
+	// again, and if this is how it came.
+	lost, replaced bool
 }
 
 func (c change) String() string { return c.what + " " + c.resource + " " + c.key }
@@ -56,6 +59,7 @@ type watcher struct {
 	mu      sync.Mutex
 	objects map[string]*unstructured.Unstructured // by resource and key
 	changes []change
+	newest  uint64 // the largest version
 }
 
 // newWatcher returns a watcher that has seen what exists.
@@ -87,7 +91,8 @@ func newWatcher(ctx context.Context, cfg *rest.Config, namespaces []string) (*wa
 }
 
 func (w *watcher) saw(what, resource string, obj any) {
-	if last, unknown := obj.(cache.DeletedFinalStateUnknown); unknown {
+	last, isMissed := obj.(cache.DeletedFinalStateUnknown)
+	if isMissed {
 		obj = last.Obj
 	}
 	object, ok := obj.(*unstructured.Unstructured)
@@ -105,6 +110,10 @@ func (w *watcher) saw(what, resource string, obj any) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if isMissed {
+		version = w.newest // a list has shown it; the object's version is that from before
+	}
+	w.newest = max(w.newest, version)
 	id := resource + " " + key
 	before := w.objects[id]
 	switch {
@@ -125,6 +134,29 @@ func (w *watcher) saw(what, resource string, obj any) {
 	w.changes = append(w.changes, change{
 		at: time.Now(), what: what, resource: resource, key: key, content: string(content), version: version,
 	})
+}
+
+// has reports whether the objects of a kind that were seen are the same as those of a list.
+func (w *watcher) has(resource string, list []unstructured.Unstructured) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	seen := 0
+	for id := range w.objects {
+		if strings.HasPrefix(id, resource+" ") {
+			seen++
+		}
+	}
+	for _, object := range list {
+		if !slices.Contains(w.namespaces, object.GetNamespace()) {
+			continue
+		}
+		seen--
+		last := w.objects[resource+" "+object.GetNamespace()+"/"+object.GetName()]
+		if last == nil || last.GetUID() != object.GetUID() || last.GetResourceVersion() != object.GetResourceVersion() {
+			return false
+		}
+	}
+	return seen == 0
 }
 
 // seen returns what was seen since the first n changes.

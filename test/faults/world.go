@@ -28,10 +28,13 @@ const (
 	stranger = "stranger"
 )
 
+// consumers are the namespaces in which stories publish clusters.
+var consumers = []string{teamA, teamB}
+
 var clusterNames = []string{"c1", "c2", "c3", "c4", "c5", "c6"}
 
 // namespaces of all stories but for those of fleetNames, which only some hubs have.
-var namespaces = append([]string{teamA, teamB, stranger}, clusterNames...)
+var namespaces = slices.Concat(consumers, []string{stranger}, clusterNames)
 
 const (
 	// reader is the account of clusters that have one.

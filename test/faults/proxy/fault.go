@@ -40,12 +40,24 @@ const (
 	WatchExpired    Kind = "watch-expired"
 )
 
+// SlowWebhook is a fault of all writes into one namespace, the key's object: each takes effect
+// only after SlowFor, as if a slow admission webhook had to admit it.
+const SlowWebhook Kind = "slow-webhook"
+
+// Lagging is an API server that is cut off from etcd when the program starts: after the program's
+// first write took effect, the program is killed. When it starts again, lists from the API server's
+// cache show what there was before, and watches show nothing newer, until LagFor after the first of
+// these lists. Reads that must be current are.
+const Lagging Kind = "lagging"
+
 // How long faults last.
 const (
 	HangFor    = 10 * time.Second
 	DelayFor   = 5 * time.Second
 	DropFor    = 3 * time.Second
 	CloseEvery = time.Second
+	SlowFor    = 8 * time.Second
+	LagFor     = 10 * time.Second
 )
 
 // None is a run without a fault.
@@ -92,7 +104,8 @@ func ParseKey(text string) (Key, error) {
 	return Key{Verb: fields[0], Resource: fields[1], Object: fields[2], N: n}, nil
 }
 
-// Fault is one fault. Faults of all watches of a kind use only the key's Resource.
+// Fault is one fault. Faults of all watches of a kind use only the key's Resource, SlowWebhook only
+// its Object.
 type Fault struct {
 	Kind Kind
 	Key  Key

@@ -32,6 +32,8 @@ import (
 type Write struct {
 	Key Key
 	At  time.Time
+	// Done is when the answer came; zero if none did.
+	Done time.Time
 	// Code is the HTTP status of the answer; 0 if the program got none.
 	Code int
 	// Injected is true if the fault happened to this write.
@@ -65,6 +67,8 @@ type Proxy struct {
 	record  Record // without Writes
 	streams map[*stream]bool
 	last    time.Time // of the last write that is recorded
+	slow    int       // the writes that are held
+	lag     lag
 	outage  bool
 	broken  []error
 }
@@ -134,6 +138,7 @@ func (p *Proxy) Begin(fault Fault, kill func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.stop()
+	p.lag.end()
 	var ctx context.Context
 	ctx, p.stop = context.WithCancel(context.Background())
 	p.fault, p.kill = fault, kill
@@ -187,10 +192,13 @@ func (p *Proxy) Record() Record {
 }
 
 // LastWrite is when the program last began or ended a write, of those that are recorded; zero
-// if it never did.
+// if it never did. It is now while a write is slow.
 func (p *Proxy) LastWrite() time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.slow > 0 {
+		return time.Now()
+	}
 	return p.last
 }
 
@@ -240,6 +248,9 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		panic(http.ErrAbortHandler)
 	}
 	if !isWrite(info, r) {
+		if p.showPast(w, r, info) {
+			return
+		}
 		p.reverse.ServeHTTP(w, r)
 		return
 	}
@@ -326,21 +337,42 @@ func (p *Proxy) write(w http.ResponseWriter, r *http.Request, key Key) {
 			panic(http.ErrAbortHandler)
 		}
 		forward(w)
+	case SlowWebhook:
+		defer p.holds()()
+		timer := time.NewTimer(SlowFor)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-r.Context().Done():
+			panic(http.ErrAbortHandler)
+		}
+		forward(w)
+	case Lagging:
+		forward(httptest.NewRecorder())
+		p.lags()
+		p.killProgram()
+		panic(http.ErrAbortHandler)
 	case Status409, Status422, Status429, Status500, Status503, Status504:
 		status := statuses[fault]
 		if fault == Status429 {
 			w.Header().Set("Retry-After", "1")
 		}
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(status.code)
-		_ = json.NewEncoder(w).Encode(metav1.Status{ // a client that went away does not matter
-			TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure,
-			Reason: metav1.StatusReason(status.reason), Message: status.message, Code: int32(status.code), //nolint:gosec // HTTP
-		})
+		answer(w, fault)
 		done(status.code)
 	default:
 		forward(w)
 	}
+}
+
+// answer answers a request with the status of a fault.
+func answer(w http.ResponseWriter, fault Kind) {
+	status := statuses[fault]
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status.code)
+	_ = json.NewEncoder(w).Encode(metav1.Status{ // a client that went away does not matter
+		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure,
+		Reason: metav1.StatusReason(status.reason), Message: status.message, Code: int32(status.code), //nolint:gosec // HTTP
+	})
 }
 
 // begin records a write, and returns the fault that is to happen to it, if any.
@@ -350,7 +382,10 @@ func (p *Proxy) begin(key Key) (write *Write, fault Kind) {
 	p.counts[key]++ // its N is zero
 	key.N = p.counts[key]
 	write = &Write{Key: key, At: time.Now()}
-	if slices.Contains(OfWrites, p.fault.Kind) && p.fault.Key == key && p.record.Fired.IsZero() {
+	isFirst := p.record.Fired.IsZero()
+	namespace, _, _ := strings.Cut(key.Object, "/")
+	if slices.Contains(OfWrites, p.fault.Kind) && p.fault.Key == key && isFirst ||
+		p.fault.Kind == Lagging && isFirst || p.fault.Kind == SlowWebhook && p.fault.Key.Object == namespace {
 		write.Injected, fault = true, p.fault.Kind
 		p.fired()
 	}
@@ -364,7 +399,18 @@ func (p *Proxy) end(write *Write, code int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.last = time.Now()
-	write.Code = code
+	write.Code, write.Done = code, p.last
+}
+
+// holds counts a write that is slow, until the returned function is called.
+func (p *Proxy) holds() (done func()) {
+	add := func(n int) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.slow += n
+	}
+	add(1)
+	return func() { add(-1) }
 }
 
 func (p *Proxy) killProgram() {

@@ -19,6 +19,8 @@ type stream struct {
 	upstream io.Closer
 	to       *io.PipeWriter
 	sending  sync.Mutex // one event at a time
+	// lag is closed when the API server no longer lags; nil if it did not when the watch began.
+	lag chan struct{}
 
 	listing bool        // the events up to a bookmark are a list
 	counts  map[Key]int // requires the proxy's lock
@@ -46,7 +48,7 @@ func (p *Proxy) followWatch(response *http.Response) error {
 	from, to := io.Pipe()
 	s := &stream{
 		proxy: p, resource: resourceOf(info), upstream: response.Body, to: to, counts: map[Key]int{},
-		listing: response.Request.URL.Query().Get("sendInitialEvents") == "true",
+		lag: p.lagOver(), listing: response.Request.URL.Query().Get("sendInitialEvents") == "true",
 	}
 	p.mu.Lock()
 	p.streams[s] = true
@@ -75,6 +77,9 @@ func (s *stream) copy(from io.Reader) {
 		var frame json.RawMessage
 		if err := events.Decode(&frame); err != nil { // the end of the stream
 			return
+		}
+		if s.lag != nil {
+			<-s.lag
 		}
 		var e event
 		if err := json.Unmarshal(frame, &e); err != nil {

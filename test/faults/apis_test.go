@@ -1,0 +1,171 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+)
+
+func TestPlansOfAPIsAreOfWhatTheStateNeeds(t *testing.T) {
+	tests := map[string]struct {
+		state  map[string]string
+		counts map[string]int
+		want   []string
+	}{
+		"nothing": {state: map[string]string{profiles + " team-a/" + foreign: "", secrets + " c1/reader": ""}},
+		"profiles": {state: map[string]string{profiles + " team-a/c1": ""}, want: []string{
+			"edit unserved clusterprofiles.multicluster.x-k8s.io",
+			"edit recreated clusterprofiles.multicluster.x-k8s.io",
+		}},
+		"another client's property": {
+			state: map[string]string{profiles + " team-a/c1": sharedProfileOf("c1", "1", "1")},
+			want:  []string{"edit unserved clusterprofiles.multicluster.x-k8s.io"},
+		},
+		"the story takes a profile and makes another one": {
+			state:  map[string]string{profiles + " team-a/c1": ""},
+			counts: map[string]int{"created " + profiles + " team-a/c1": 1, "deleted " + profiles + " team-a/c1": 1},
+			want:   []string{"edit unserved clusterprofiles.multicluster.x-k8s.io"},
+		},
+		"access": {state: map[string]string{profiles + " team-a/c1": `{"status":{"accessProviders":[]}}`}, want: []string{
+			"edit unserved clusterprofiles.multicluster.x-k8s.io",
+			"edit recreated clusterprofiles.multicluster.x-k8s.io",
+			"edit unserved managedproxyconfigurations.proxy.open-cluster-management.io",
+			"edit recreated managedproxyconfigurations.proxy.open-cluster-management.io",
+		}},
+		"references and copies": {
+			state: map[string]string{references + " team-a/view-0": "", secrets + " team-a/c1-reader": ""},
+			want: []string{
+				"edit unserved placementdecisions.multicluster.x-k8s.io",
+				"edit unserved managedserviceaccounts.authentication.open-cluster-management.io",
+				"edit recreated managedserviceaccounts.authentication.open-cluster-management.io",
+			},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, p := range plansOf("edit", reference{after: test.state, counts: test.counts}) {
+				parsed, err := parsePlan(p.String())
+				if err != nil || parsed != p {
+					t.Errorf("%s is read as %s, %v", p, parsed, err)
+				}
+				if slices.Contains(ofAPIs, p.fault.Kind) {
+					got = append(got, p.String())
+				}
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// passes is a transport that answers everything.
+type passes struct{}
+
+func (passes) RoundTrip(*http.Request) (*http.Response, error) { return &http.Response{}, nil }
+
+func TestOnlyRequestsForTheKindWait(t *testing.T) {
+	const group = "/apis/multicluster.x-k8s.io/v1alpha1"
+	g := &gate{}
+	open := g.close(profiles)
+	errWaits := errors.New("it waits")
+	get := func(path string) error {
+		t.Helper()
+		ctx, cancel := context.WithTimeoutCause(t.Context(), 20*time.Millisecond, errWaits)
+		defer cancel()
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://hub"+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response, err := g.through(passes{}).RoundTrip(request)
+		if err == nil && response.Body != nil {
+			_ = response.Body.Close()
+		}
+		return err
+	}
+	tests := map[string]bool{
+		group + "/clusterprofiles":                                            true,
+		group + "/namespaces/team-a/clusterprofiles/c1/status":                true,
+		group + "/namespaces/team-a/placementdecisions/view":                  false,
+		"/apis/example.com/v1/clusterprofiles":                                false,
+		"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/" + profiles: false,
+		"/api/v1/namespaces/team-a/secrets/c1-reader":                         false,
+		"/api": false,
+		"/apis/cluster.open-cluster-management.io/v1beta1/namespaces/n/placementdecisions": false,
+	}
+	for path, waits := range tests {
+		if err := get(path); errors.Is(err, errWaits) != waits {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	open()
+	for path := range tests {
+		if err := get(path); err != nil {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
+
+func TestWatcherHasWhatThereIs(t *testing.T) {
+	object := func(name, uid, version string) unstructured.Unstructured {
+		u := unstructured.Unstructured{}
+		u.SetNamespace(teamA)
+		u.SetName(name)
+		u.SetUID(types.UID(uid))
+		u.SetResourceVersion(version)
+		return u
+	}
+	elsewhere := object("c1", "5", "5")
+	elsewhere.SetNamespace("elsewhere")
+	w := &watcher{namespaces: namespaces, objects: map[string]*unstructured.Unstructured{}}
+	for _, name := range []string{"c1", "c2"} {
+		seen := object(name, name, "1")
+		w.saw(created, profiles, &seen)
+	}
+	other := object("view", "view", "1")
+	w.saw(created, references, &other)
+	tests := map[string]struct {
+		exist []unstructured.Unstructured
+		want  bool
+	}{
+		"the same":        {exist: []unstructured.Unstructured{object("c1", "c1", "1"), object("c2", "c2", "1"), elsewhere}, want: true},
+		"one has changed": {exist: []unstructured.Unstructured{object("c1", "c1", "2"), object("c2", "c2", "1")}},
+		"one is another":  {exist: []unstructured.Unstructured{object("c1", "c3", "1"), object("c2", "c2", "1")}},
+		"one is gone":     {exist: []unstructured.Unstructured{object("c1", "c1", "1")}},
+		"one is new": {exist: []unstructured.Unstructured{
+			object("c1", "c1", "1"), object("c2", "c2", "1"), object("c3", "c3", "1"),
+		}},
+	}
+	for name, test := range tests {
+		if got := w.has(profiles, test.exist); got != test.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+func TestAMissedDeletionIsNotOlderThanWhatWasSeenBefore(t *testing.T) {
+	object := func(name, version string) *unstructured.Unstructured {
+		u := &unstructured.Unstructured{}
+		u.SetNamespace(teamA)
+		u.SetName(name)
+		u.SetResourceVersion(version)
+		return u
+	}
+	w := &watcher{namespaces: namespaces, objects: map[string]*unstructured.Unstructured{}}
+	w.saw(created, profiles, object("c1", "1"))
+	w.saw(created, secrets, object("c1-reader", "2"))
+	w.saw(deleted, profiles, cache.DeletedFinalStateUnknown{Obj: object("c1", "1")})
+	changes := w.seen(0)
+	if last := changes[len(changes)-1]; last.what != deleted || last.version != 2 {
+		t.Errorf("%s at %d", last, last.version)
+	}
+}

@@ -1,0 +1,32 @@
+package faults
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"open-cluster-management.io/cluster-inventory-addon/test/faults/proxy"
+)
+
+// judgeSlow returns what is wrong with the order of writes while those into one consumer namespace
+// were slow, or "". If there were writes into others, too, those must be complete before the slow
+// ones are: however busy the machine is, the last slow write takes proxy.SlowFor longer than theirs.
+func judgeSlow(slow string, writes []proxy.Write) string {
+	var lastSlow, lastOther proxy.Write
+	for _, write := range writes {
+		namespace := namespaceOf(write.Key.Object)
+		switch {
+		case write.Code < 200 || write.Code >= 300 || !slices.Contains(consumers, namespace):
+		case namespace == slow && write.Done.After(lastSlow.Done):
+			lastSlow = write
+		case namespace != slow && write.Done.After(lastOther.Done):
+			lastOther = write
+		}
+	}
+	late := lastOther.Done.Sub(lastSlow.Done)
+	if lastSlow.Done.IsZero() || lastOther.Done.IsZero() || late <= 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s was complete only %s after the last slow write into %s, %s",
+		lastOther.Key, late.Round(time.Millisecond), slow, lastSlow.Key)
+}
