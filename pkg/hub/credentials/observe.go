@@ -261,7 +261,8 @@ func (r *observer) profile(
 // is none, or if it is being deleted. There is a right to list profiles, and none to get them.
 func (r *observer) liveProfile(ctx context.Context, pair types.NamespacedName) (types.UID, error) {
 	list := kube.PartialList(selection.ProfileKind)
-	err := r.live.List(ctx, list, client.InNamespace(pair.Namespace), client.MatchingFields{metav1.ObjectNameField: pair.Name})
+	named := client.MatchingFields{metav1.ObjectNameField: pair.Name}
+	err := r.live.List(ctx, list, client.InNamespace(pair.Namespace), named)
 	if err != nil {
 		return "", fmt.Errorf("reading ClusterProfile %s: %w", pair.Name, err)
 	}

@@ -375,7 +375,8 @@ func (r *Reconciler) put(
 		return refused.ok()
 	}
 	err := r.copies.Put(ctx, target.Want{
-		Account: account, Namespace: d.namespace, Token: token, Owner: d.owner, Create: d.action == publish, MayCreate: mayCreate,
+		Account: account, Namespace: d.namespace, Token: token, Owner: d.owner,
+		Create: d.action == publish, MayCreate: mayCreate,
 		Belongs: func(other []byte) bool { return source.IssuedToTheSame(token.Token, other) },
 		Revoked: revoked,
 	})
@@ -414,7 +415,8 @@ func (r *Reconciler) selectedLive(ctx context.Context, account types.NamespacedN
 // ownedLive returns no effect if the hub itself has the profile that will own a first copy. If the
 // cache still shows one that was deleted and recreated, Kubernetes would collect the copy as garbage.
 func (r *Reconciler) ownedLive(ctx context.Context, account types.NamespacedName, d decision) effect {
-	switch uid, err := r.observer.liveProfile(ctx, types.NamespacedName{Namespace: d.namespace, Name: account.Namespace}); {
+	pair := types.NamespacedName{Namespace: d.namespace, Name: account.Namespace}
+	switch uid, err := r.observer.liveProfile(ctx, pair); {
 	case err != nil:
 		return r.failure(grants.Target(d.namespace), d.namespace, err, err.Error())
 	case uid != d.owner.UID:

@@ -90,7 +90,8 @@ func Labels() map[string]string {
 // does so in every way a copy does.
 func SourceOf(meta metav1.Object) (account types.NamespacedName, ok bool) {
 	account = annotated(meta)
-	ok = contains(meta.GetLabels(), Labels()) && account.Namespace != "" && account.Name != "" && meta.GetName() == Name(account)
+	ok = contains(meta.GetLabels(), Labels()) && account.Namespace != "" && account.Name != "" &&
+		meta.GetName() == Name(account)
 	return account, ok
 }
 
