@@ -1,6 +1,7 @@
 package selection
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -11,7 +12,6 @@ import (
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection/rule"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
-	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/watch"
 )
 
 // longestMoveOfCopies is the same for copies of tokens.
@@ -85,17 +85,15 @@ func (r *Rule) settleDecisions(
 			result.Inconclusive = append(result.Inconclusive, client.ObjectKeyFromObject(p.Placement))
 		}
 	}
-	if left = kube.TimeLeft(since, longest, now); left == 0 {
-		return o, result, 0, nil
+	left = kube.TimeLeft(since, longest, now)
+	if len(moving) > 0 && left > 0 {
+		return o, result.Unsettled(left, whyMoving, moving...), 0, nil
 	}
-	if len(moving) == 0 {
-		choosing, err := r.mayChoose(ctx, o.Placements, o.Lagging, pair.Name, since)
-		if err != nil || choosing == "" {
-			return o, result, 0, err
-		}
-		return o, result.Unsettled(min(left, rule.LagRecheck), whyMoving, choosing), 0, nil
+	choosing, err := r.mayChoose(ctx, o, pair.Name, since, left == 0)
+	if err != nil || choosing == "" {
+		return o, result, 0, err
 	}
-	return o, result.Unsettled(left, whyMoving, moving...), 0, nil
+	return o, result.Unsettled(min(cmp.Or(left, rule.LagRecheck), rule.LagRecheck), whyMoving, choosing), 0, nil
 }
 
 // vanished returns the time until Placements that published, and no longer do, count as
@@ -124,17 +122,18 @@ func (r *Rule) vanished(
 
 const whyMoving = "Placement %q does not name it, but may be moving it to another slice of its decisions"
 
-// mayChoose names one of some Placements of a namespace that chooses, or may choose, a
-// cluster that has been absent from their slices since a while, although the cached slices
-// deny that; "" if none does. It reads those live that are of a kind that hides clusters: the
-// cache may lag. All pairs of the namespace share what was read in the last second.
+// mayChoose names a Placement of an observation that chooses, or may choose, a cluster that has been
+// absent from their slices since a while, although the cached slices deny that; "" if none does. It
+// reads those live that are of a kind that hides clusters: the cache may lag. When nothing more is to
+// be waited for (finally), it reads all of them, and only one that names the cluster chooses it. All
+// pairs of the namespace share what was read in the last second.
 func (r *Rule) mayChoose(
-	ctx context.Context, placements []rule.ObservedPlacement, lagging watch.Lagging, cluster string, since time.Time,
+	ctx context.Context, o rule.Observation, cluster string, since time.Time, finally bool,
 ) (name string, err error) {
-	lags := lagging.Any(rule.PlacementCRD, rule.DecisionCRD)
+	all := finally || o.Lagging.Any(rule.PlacementCRD, rule.DecisionCRD)
 	var hiding []types.NamespacedName
-	for _, p := range placements {
-		if lags || p.MayHide() {
+	for _, p := range o.Placements {
+		if all || p.MayHide() {
 			hiding = append(hiding, client.ObjectKeyFromObject(p.Placement))
 		}
 	}
@@ -146,7 +145,8 @@ func (r *Rule) mayChoose(
 		if p == nil { // the cache will show that it is gone
 			return hiding[i].Name, nil
 		}
-		if now := p.Observed(cluster); now.Decides || rule.UndecidedReason(now) != "" || now.MayMove(cluster) {
+		now := p.Observed(cluster)
+		if now.Decides || !finally && (rule.UndecidedReason(now) != "" || now.MayMove(cluster)) {
 			return hiding[i].Name, nil
 		}
 	}

@@ -90,6 +90,20 @@ func TestAClusterBetweenTwoSlicesIsKept(t *testing.T) {
 			t.Errorf("inconclusive: %v", result.Inconclusive)
 		}
 	})
+	t.Run("for longer if the hub names it in a slice that the cache does not show", func(t *testing.T) {
+		s := newScene(t, choosing("p", around(100, 50)...)...)
+		s.absent()
+		s.live.Client = newFakeCache(choosing("p", append(around(100, 50), "c")...)...).Client
+		s.Rule.live.reader = s.live
+		s.later(9 * time.Second)
+		s.copies(rule.Unknown)
+		s.later(2 * time.Minute)
+		s.settlesAs(rule.Unknown)
+		s.live.Client = newFakeCache(choosing("p", around(100, 50)...)...).Client
+		s.later(time.Second)
+		s.copies(rule.No)
+		s.settlesAs(rule.No)
+	})
 	t.Run("also while the hub does not serve ClusterProfiles", func(t *testing.T) {
 		s := newScene(t, choosing("p", around(100, 50)...)...)
 		*s.cache.missingCRD = rule.ProfileCRD

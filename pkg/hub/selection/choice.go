@@ -1,6 +1,7 @@
 package selection
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -135,17 +136,15 @@ func (r *Rule) leftMoving(
 		return settleTime, nil // it has returned meanwhile
 	}
 	left := kube.TimeLeft(since, rule.LongestMove, now)
-	switch {
-	case left == 0:
-		return 0, nil
-	case choice.Observed.MayMove(cluster):
+	if left > 0 && choice.Observed.MayMove(cluster) {
 		return left, nil
 	}
-	choosing, err := r.mayChoose(ctx, []rule.ObservedPlacement{choice.Observed}, choice.Lagging, cluster, since)
+	o := rule.Observation{Placements: []rule.ObservedPlacement{choice.Observed}, Lagging: choice.Lagging}
+	choosing, err := r.mayChoose(ctx, o, cluster, since, left == 0)
 	if choosing == "" || err != nil {
 		return 0, err
 	}
-	return left, nil
+	return cmp.Or(left, rule.LagRecheck), nil
 }
 
 // Choosing returns the publishing Placements of a pair's namespace whose decisions contain
