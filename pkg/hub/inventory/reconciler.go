@@ -432,11 +432,15 @@ func (r *Reconciler) wrote(
 	o.Profile = written
 }
 
-// lost records a write that failed because another client was faster.
+// lost records a write that failed because another client was faster. There is no other attempt
+// before the cache shows what that client did.
 func (r *Reconciler) lost(o *profiles.Observed, what kube.Write, err error) {
-	if apierrors.IsConflict(err) {
+	switch {
+	case apierrors.IsConflict(err):
 		r.brake.Lost(o.Pair, what, profiles.OwnPart(o.Profile), r.clock.Now())
 		r.expectations.Conflicted(o.Profile, r.clock.Now())
+	case kube.IsGone(err) && o.Profile != nil:
+		r.expectations.Deleted(o.Profile, r.clock.Now())
 	}
 }
 

@@ -1028,9 +1028,25 @@ func TestAProfileIsGoneOnlyIfTheHubSaysSo(t *testing.T) {
 	s.mustStep(del)
 }
 
+// TestADeletedProfileIsPatchedOnce deletes a profile before the cache shows that: it must not be patched
+// again and again until then.
+func TestADeletedProfileIsPatchedOnce(t *testing.T) {
+	s := newStepper(t, mapHub)
+	s.mustStep(post, patchStatus)
+	s.claims(ocmtest.Claim("a", "x"))
+	s.wire.FailNthWrite(1, apitest.Fault{Status: http.StatusNotFound, Reason: "NotFound", Message: "no such profile"})
+	if _, err := s.step(); err == nil {
+		t.Error("the write is not tried again")
+	}
+	s.mustStep()
+	s.later(kube.StaleAfter)
+	s.mustStep(patchStatus) // the cache has it all the same
+	s.came(report.InPlace, "")
+}
+
 // A transient error is not a refusal.
 func TestAServerThatFailsIsNotReported(t *testing.T) {
-	for reason, status := range map[string]int{"InternalError": 500, "Unauthorized": 401, "NotFound": 404, "": 502} {
+	for reason, status := range map[string]int{"InternalError": 500, "Unauthorized": 401, "": 502} {
 		t.Run(fmt.Sprint(status), func(t *testing.T) {
 			s := newStepper(t, mapHub)
 			s.mustStep(post, patchStatus)
