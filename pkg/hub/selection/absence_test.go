@@ -100,7 +100,8 @@ func TestAClusterBetweenTwoSlicesIsKept(t *testing.T) {
 		s.later(2 * time.Minute)
 		s.settlesAs(rule.Unknown)
 		s.live.Client = newFakeCache(choosing("p", around(100, 50)...)...).Client
-		s.later(time.Second)
+		s.Rule.live.reader = s.live
+		s.later(2 * time.Second)
 		s.copies(rule.No)
 		s.settlesAs(rule.No)
 	})
