@@ -126,8 +126,8 @@ func ofGroup(files *token.FileSet, folder string, group *ast.GenDecl) []duration
 	return slices.DeleteFunc(found, func(d duration) bool { return !isDuration(d.value) })
 }
 
-// isDuration reports whether an expression is one of durations: it multiplies a unit, or refers to
-// kube.AbsenceCounts or a constant of the same folder whose sum it is.
+// isDuration reports whether an expression names a unit of time, or is the one duration that other
+// folders use as their own.
 func isDuration(expression string) bool {
 	return unit.MatchString(expression) || expression == "kube.AbsenceCounts"
 }

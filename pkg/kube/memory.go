@@ -39,8 +39,8 @@ func (m *Memory[K, V]) Forget(key K) (before V, known bool) {
 	return before, known
 }
 
-// Update replaces the value of a key by what change returns, or removes the key unless keep. Nobody
-// else reads or writes meanwhile, so change must not call this Memory.
+// Update replaces the value of a key by what change returns, or removes the key unless keep. All
+// other calls wait meanwhile, so change must not call this Memory.
 func (m *Memory[K, V]) Update(key K, change func(before V, known bool) (now V, keep bool)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

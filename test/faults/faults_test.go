@@ -1,7 +1,6 @@
 package faults
 
 import (
-	"cmp"
 	"flag"
 	"fmt"
 	"os"
@@ -63,14 +62,18 @@ func TestRobust(t *testing.T) {
 	}
 	s := newSuite(t, *fileFlag)
 	s.start(*laneFlag, s.writer.stories)
-	var left []plan
+	var left, large []plan
 	for _, p := range choose(s.all, len(s.all), *seedFlag) {
-		if !s.results.done(p) {
+		switch {
+		case s.results.done(p):
+		case s.story(p).scheduled:
+			large = append(large, p)
+		default:
 			left = append(left, p)
 		}
 	}
 	// Those with many clusters take much longer, so they come last.
-	slices.SortStableFunc(left, func(a, b plan) int { return cmp.Compare(s.clusters(a), s.clusters(b)) })
+	left = append(left, large...)
 	t.Logf("%d of %d plans are left, in the order of -seed=%d", len(left), len(s.all), *seedFlag)
 	s.run(left, *timeFlag)
 }
@@ -229,14 +232,6 @@ func (s *suite) attempt(t *testing.T, l *lane, p plan, ref *reference, calm time
 		o.Verdict = notReached
 	}
 	return o
-}
-
-// clusters is 1 for a plan with many clusters.
-func (s *suite) clusters(p plan) int {
-	if s.story(p).scheduled {
-		return 1
-	}
-	return 0
 }
 
 // story is that of a plan.

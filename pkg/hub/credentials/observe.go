@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	authv1beta1 "open-cluster-management.io/managed-serviceaccount/apis/authentication/v1beta1"
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/source"
@@ -251,7 +250,7 @@ func (r *observer) profile(
 	ctx context.Context, pair types.NamespacedName,
 ) (*inventoryv1alpha1.ClusterProfile, error) {
 	profile, err := kube.Get(ctx, r.reader, pair, &inventoryv1alpha1.ClusterProfile{})
-	if uncached := new(cache.ErrResourceNotCached); errors.As(err, &uncached) {
+	if kube.IsUncached(err) {
 		return nil, nil
 	}
 	return profile, err

@@ -346,9 +346,9 @@ func (r *Reconciler) apply(ctx context.Context, o observed, p plan, f final, tok
 func (r *Reconciler) put(
 	ctx context.Context, account types.NamespacedName, d decision, token bearer.Token, revoked func() bool,
 ) effect {
-	at := grants.Target(d.namespace)
+	at, pair := grants.Target(d.namespace), types.NamespacedName{Namespace: d.namespace, Name: account.Namespace}
 	if !d.copy.Present {
-		if selected := r.selectedLive(ctx, account, d); !selected.ok() {
+		if selected := r.selectedLive(ctx, pair); !selected.ok() {
 			return selected
 		}
 	}
@@ -367,10 +367,10 @@ func (r *Reconciler) put(
 	mayCreate := func() bool {
 		// The copy that was known to be there may be gone because another manager withdrew it.
 		if d.copy.Present {
-			refused = r.selectedLive(ctx, account, d)
+			refused = r.selectedLive(ctx, pair)
 		}
 		if refused.ok() {
-			refused = r.ownedLive(ctx, account, d)
+			refused = r.ownedLive(ctx, pair, d.owner.UID)
 		}
 		return refused.ok()
 	}
@@ -399,12 +399,11 @@ func (r *Reconciler) put(
 	}
 }
 
-// selectedLive returns no effect if the hub itself, past the caches, allows a first copy.
-func (r *Reconciler) selectedLive(ctx context.Context, account types.NamespacedName, d decision) effect {
-	pair := types.NamespacedName{Namespace: d.namespace, Name: account.Namespace}
+// selectedLive returns no effect if the hub itself, past the caches, allows a first copy of a pair.
+func (r *Reconciler) selectedLive(ctx context.Context, pair types.NamespacedName) effect {
 	switch selected, err := r.observer.rule.Granted(ctx, pair); {
 	case err != nil:
-		return r.failure(grants.Target(d.namespace), d.namespace, err, err.Error())
+		return r.failure(grants.Target(pair.Namespace), pair.Namespace, err, err.Error())
 	case selected.Answer != selection.Yes:
 		return effect{undecided: true, again: cmp.Or(selected.Again, lagRecheck)}
 	default:
@@ -414,12 +413,11 @@ func (r *Reconciler) selectedLive(ctx context.Context, account types.NamespacedN
 
 // ownedLive returns no effect if the hub itself has the profile that will own a first copy. If the
 // cache still shows one that was deleted and recreated, Kubernetes would collect the copy as garbage.
-func (r *Reconciler) ownedLive(ctx context.Context, account types.NamespacedName, d decision) effect {
-	pair := types.NamespacedName{Namespace: d.namespace, Name: account.Namespace}
+func (r *Reconciler) ownedLive(ctx context.Context, pair types.NamespacedName, owner types.UID) effect {
 	switch uid, err := r.observer.liveProfile(ctx, pair); {
 	case err != nil:
-		return r.failure(grants.Target(d.namespace), d.namespace, err, err.Error())
-	case uid != d.owner.UID:
+		return r.failure(grants.Target(pair.Namespace), pair.Namespace, err, err.Error())
+	case uid != owner:
 		return effect{undecided: true, again: lagRecheck}
 	default:
 		return effect{}

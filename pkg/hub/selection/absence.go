@@ -1,7 +1,6 @@
 package selection
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -14,7 +13,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-// longestMoveOfCopies is the same for copies of tokens.
+// longestMoveOfCopies is how long copies of tokens stay while a cluster may be moving between slices.
 const longestMoveOfCopies = kube.AbsenceCounts
 
 // settleAbsence returns how long to wait before something is taken away because a cluster,
@@ -93,7 +92,7 @@ func (r *Rule) settleDecisions(
 	if err != nil || choosing == "" {
 		return o, result, 0, err
 	}
-	return o, result.Unsettled(min(cmp.Or(left, rule.LagRecheck), rule.LagRecheck), whyMoving, choosing), 0, nil
+	return o, result.Unsettled(kube.Sooner(left, rule.LagRecheck), whyMoving, choosing), 0, nil
 }
 
 // vanished returns the time until Placements that published, and no longer do, count as
@@ -123,7 +122,7 @@ func (r *Rule) vanished(
 const whyMoving = "Placement %q does not name it, but may be moving it to another slice of its decisions"
 
 // mayChoose names a Placement of an observation that chooses, or may choose, a cluster that has been
-// absent from their slices since a while, although the cached slices deny that; "" if none does. It
+// absent from its slices for a while, although the cached slices deny that; "" if none does. It
 // reads those live that are of a kind that hides clusters: the cache may lag. When nothing more is to
 // be waited for (finally), it reads all of them, and only one that names the cluster chooses it. All
 // pairs of the namespace share what was read in the last second.
