@@ -86,21 +86,35 @@ func TestACopyIsRepaired(t *testing.T) {
 	}
 }
 
-// TestALostLabelIsRestoredAfterARestart removes a copy's labels while no manager runs.
-func TestALostLabelIsRestoredAfterARestart(t *testing.T) {
-	s := newScene(t)
-	s.settled()
-	s.stop()
-	copied := s.copied()
-	apitest.Edit(s.world, copied, func(c *corev1.Secret) { c.Labels = map[string]string{"theirs": "x"} })
-	s.start()
-	want := target.Labels()
-	want["theirs"] = "x"
-	s.Eventually("the labels are there", func() string { return cmp.Diff(want, s.copied().Labels) })
-	if got := s.copied(); got.UID != copied.UID {
-		t.Error("the copy was replaced")
+// TestACopyIsRecognizedAfterARestart removes what marks a copy while no manager runs.
+func TestACopyIsRecognizedAfterARestart(t *testing.T) {
+	for name, harm := range map[string]func(*corev1.Secret){
+		"no labels":                func(c *corev1.Secret) { c.Labels = nil },
+		"no annotations":           func(c *corev1.Secret) { c.Annotations = nil },
+		"no labels or annotations": func(c *corev1.Secret) { c.Labels, c.Annotations = nil, nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t)
+			s.settled()
+			s.stop()
+			copied := s.copied()
+			apitest.Edit(s.world, copied.DeepCopy(), func(c *corev1.Secret) {
+				harm(c)
+				metav1.SetMetaDataLabel(&c.ObjectMeta, "theirs", "x")
+			})
+			s.start()
+			want := target.Labels()
+			want["theirs"] = "x"
+			s.Eventually("labels and annotations are there", func() string {
+				got := s.copied()
+				return cmp.Diff(want, got.Labels) + cmp.Diff(copied.Annotations, got.Annotations)
+			})
+			if got := s.copied(); got.UID != copied.UID {
+				t.Error("the copy was replaced")
+			}
+			s.synced(s.cluster)
+		})
 	}
-	s.synced(s.cluster)
 }
 
 func TestOthersLabelsOnACopyStay(t *testing.T) {

@@ -191,13 +191,14 @@ func (c *Copies) read(ctx context.Context, account, key types.NamespacedName) (*
 	}
 }
 
-// isCopy reports whether a Secret is the account's copy: by its own labels and annotations, because
-// it is the very one this process wrote, whatever has become of these, or by all but the labels.
+// isCopy reports whether a Secret is the account's copy: by its own labels and annotations, or, whatever
+// has become of these, because this process or a manager before it wrote it.
 func (c *Copies) isCopy(have *corev1.Secret, account types.NamespacedName) bool {
 	if source, ok := SourceOf(have); ok {
 		return source == account
 	}
-	return c.ledger.isOwn(account, client.ObjectKeyFromObject(have), have.UID) || isUnlabelled(have, account)
+	return c.ledger.isOwn(account, client.ObjectKeyFromObject(have), have.UID) ||
+		isUnmarked(have, account, c.owner)
 }
 
 // removal is the deletion of a copy.

@@ -2,6 +2,7 @@ package target
 
 import (
 	"encoding/json"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -9,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/bearer"
@@ -89,25 +91,25 @@ func Labels() map[string]string {
 // SourceOf returns the account of which a Secret claims to be a copy. ok is false unless it
 // does so in every way a copy does.
 func SourceOf(meta metav1.Object) (account types.NamespacedName, ok bool) {
-	account = annotated(meta)
+	annotations := meta.GetAnnotations()
+	account = types.NamespacedName{
+		Namespace: annotations[contract.AnnotationSourceCluster],
+		Name:      annotations[contract.AnnotationSourceAccount],
+	}
 	ok = contains(meta.GetLabels(), Labels()) && account.Namespace != "" && account.Name != "" &&
 		meta.GetName() == Name(account)
 	return account, ok
 }
 
-// annotated returns the account that the annotations of a Secret name.
-func annotated(meta metav1.Object) types.NamespacedName {
-	annotations := meta.GetAnnotations()
-	return types.NamespacedName{
-		Namespace: annotations[contract.AnnotationSourceCluster],
-		Name:      annotations[contract.AnnotationSourceAccount],
-	}
-}
-
-// isUnlabelled reports whether a Secret is an account's copy but for its labels, which somebody may
-// have removed while no manager ran.
-func isUnlabelled(secret *corev1.Secret, account types.NamespacedName) bool {
-	return annotated(secret) == account && secret.Name == Name(account) && ownerOf(secret) != ""
+// isUnmarked reports whether a Secret is an account's copy, but somebody has removed its labels or
+// annotations while no manager ran. The API server knows who wrote it, and its one owner says whose
+// token it holds.
+func isUnmarked(secret *corev1.Secret, account types.NamespacedName, writer client.FieldOwner) bool {
+	return secret.Name == Name(account) && !hasUpstreamLabel(secret) &&
+		ownerOf(secret) != "" && secret.OwnerReferences[0].Name == account.Namespace &&
+		slices.ContainsFunc(secret.ManagedFields, func(entry metav1.ManagedFieldsEntry) bool {
+			return entry.Manager == string(writer)
+		})
 }
 
 // DesiredCopy returns a copy as it is created.

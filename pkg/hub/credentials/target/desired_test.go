@@ -54,6 +54,41 @@ func TestSourceOf(t *testing.T) {
 	}
 }
 
+func TestIsUnmarked(t *testing.T) {
+	account := types.NamespacedName{Namespace: "c1", Name: "a"}
+	for name, test := range map[string]struct {
+		change func(*corev1.Secret)
+		want   bool
+	}{
+		"no marks": {func(*corev1.Secret) {}, true},
+		"also written by another client": {func(s *corev1.Secret) {
+			s.ManagedFields = append(s.ManagedFields, metav1.ManagedFieldsEntry{Manager: "kubectl"})
+		}, true},
+		"never written by this addon": {func(s *corev1.Secret) { s.ManagedFields[0].Manager = "kubectl" }, false},
+		"no record of who wrote it":   {func(s *corev1.Secret) { s.ManagedFields = nil }, false},
+		"another name":                {func(s *corev1.Secret) { s.Name = "x" }, false},
+		"of another cluster":          {func(s *corev1.Secret) { s.OwnerReferences[0].Name = "c1-a" }, false},
+		"no owner":                    {func(s *corev1.Secret) { s.OwnerReferences = nil }, false},
+		"another kind of owner":       {func(s *corev1.Secret) { s.OwnerReferences[0].Kind = "Deployment" }, false},
+		"another client's, too": {func(s *corev1.Secret) {
+			s.OwnerReferences = append(s.OwnerReferences, metav1.OwnerReference{Kind: "Deployment", Name: "x"})
+		}, false},
+		"upstream's": {func(s *corev1.Secret) {
+			s.Labels = map[string]string{"authentication.open-cluster-management.io/synced-from": s.Name}
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := DesiredCopy(Want{Account: account, Namespace: "team", Owner: Owner{UID: "uid", Name: "c1"}})
+			s.Labels, s.Annotations = nil, nil
+			s.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "hub.credentials"}}
+			test.change(s)
+			if got := isUnmarked(s, account, "hub.credentials"); got != test.want {
+				t.Errorf("got %t", got)
+			}
+		})
+	}
+}
+
 func TestCopyPatch(t *testing.T) {
 	w := Want{
 		Account: types.NamespacedName{Namespace: "c1", Name: "a"}, Namespace: "team", Owner: Owner{UID: "uid", Name: "c1"},
