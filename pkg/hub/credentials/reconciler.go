@@ -488,7 +488,7 @@ func isTerminating(err error) bool {
 
 // report remembers the account's problems for the condition, and for consumers. While something is
 // undecided, those known before are still the best there is to say, unless that is so
-// because an error lasts.
+// because an error lasts. A selection that was unknown before and is known now is no problem any more.
 func (r *Reconciler) report(o observed, p plan, all effect) {
 	isPresent := func(d decision) bool { return r.isPresent(o.key, d.namespace) }
 	lasting := all.failing && r.failing.Lasted(o.key, kube.LastingAfter, o.now)
@@ -496,10 +496,16 @@ func (r *Reconciler) report(o observed, p plan, all effect) {
 		r.failing.Over(o.key)
 	}
 	switch {
-	case all.undecided && !lasting, !o.known && !o.draining:
+	case !o.known && !o.draining:
+	case all.undecided && !lasting:
+		if !slices.ContainsFunc(p.problems, isUncertain) {
+			r.outcomes.Over(o.key, contract.ReasonSelectionUnknown)
+		}
 	case o.account == nil && !slices.ContainsFunc(p.decisions, isPresent):
 		r.outcomes.Forget(o.key)
 	default:
 		r.outcomes.Set(o.key, report.Outcome{Problems: all.problems, Lacks: refusedIn(o, all.problems)})
 	}
 }
+
+func isUncertain(p report.Problem) bool { return p.Reason == contract.ReasonSelectionUnknown }

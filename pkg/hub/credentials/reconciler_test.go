@@ -13,12 +13,15 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	authv1beta1 "open-cluster-management.io/managed-serviceaccount/apis/authentication/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/report"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
@@ -504,6 +507,28 @@ func TestAServerThatFailsIsNotReported(t *testing.T) {
 			v.caughtUp()
 			v.wire.Fail(nil)
 			v.converge(v.there)
+		})
+	}
+}
+
+// TestAnUncertaintyThatIsOverIsNotReported has a write hang, just after a selection became known.
+func TestAnUncertaintyThatIsOverIsNotReported(t *testing.T) {
+	account := types.NamespacedName{Namespace: "c", Name: "reader"}
+	uncertain := []report.Problem{{Reason: contract.ReasonSelectionUnknown, Namespace: "team", Text: "not known"}}
+	for name, test := range map[string]struct {
+		plan  plan
+		known int // accounts
+	}{
+		"it is over": {plan{}, 0},
+		"it goes on": {plan{problems: uncertain}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := &Reconciler{outcomes: report.NewOutcomes(func(string) {}, nil, 0)}
+			r.outcomes.Set(account, report.Outcome{Problems: uncertain})
+			r.report(observed{key: account, known: true}, test.plan, effect{undecided: true})
+			if got := r.outcomes.Of("c"); len(got) != test.known {
+				t.Errorf("reported: %v", got)
+			}
 		})
 	}
 }

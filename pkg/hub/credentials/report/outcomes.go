@@ -61,6 +61,17 @@ func NewOutcomes(changed func(cluster string), counts *metrics.Metrics, delay ti
 // Set records the outcome of an account.
 func (o *Outcomes) Set(account types.NamespacedName, now Outcome) { o.replace(account, now, true) }
 
+// Over drops the problems with a reason that has passed from what is known of an account. An account of
+// which nothing else is known is unknown then, and not in order.
+func (o *Outcomes) Over(account types.NamespacedName, reason string) {
+	all, _ := o.clusters.Get(account.Namespace)
+	before := all[account.Name]
+	rest := slices.DeleteFunc(slices.Clone(before.Problems), func(p Problem) bool { return p.Reason == reason })
+	if len(rest) < len(before.Problems) {
+		o.replace(account, Outcome{Problems: rest, Lacks: before.Lacks}, len(rest) > 0)
+	}
+}
+
 // Forget drops an account that is gone with all its copies.
 func (o *Outcomes) Forget(account types.NamespacedName) { o.replace(account, Outcome{}, false) }
 

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -103,5 +104,33 @@ func TestSimultaneousOutcomesOfOneCluster(t *testing.T) {
 	group.Wait()
 	if known, lacks := len(o.Of("c")), len(o.In("team")); known != accounts || lacks != accounts {
 		t.Errorf("%d outcomes are known and %d told, want %d", known, lacks, accounts)
+	}
+}
+
+func TestWhatHasPassedIsNotReported(t *testing.T) {
+	account := types.NamespacedName{Namespace: "c", Name: "reader"}
+	unknown, foreign := Problem{Reason: "SelectionUnknown"}, Problem{Reason: "ForeignSecret", Namespace: "team"}
+	for name, test := range map[string]struct {
+		before []Problem
+		want   map[string][]Problem
+	}{
+		"it was all":        {[]Problem{unknown}, map[string][]Problem{}},
+		"others stay":       {[]Problem{unknown, foreign}, map[string][]Problem{"reader": {foreign}}},
+		"it was none":       {[]Problem{foreign}, map[string][]Problem{"reader": {foreign}}},
+		"nothing was wrong": {nil, map[string][]Problem{"reader": nil}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := NewOutcomes(func(string) {}, nil, 0)
+			o.Set(account, Outcome{Problems: test.before})
+			o.Over(account, "SelectionUnknown")
+			if diff := cmp.Diff(test.want, o.Of("c")); diff != "" {
+				t.Errorf("problems (-want +got):\n%s", diff)
+			}
+		})
+	}
+	o := NewOutcomes(func(string) {}, nil, 0)
+	o.Over(account, "SelectionUnknown")
+	if len(o.Of("c")) > 0 {
+		t.Error("an unknown account is known")
 	}
 }
