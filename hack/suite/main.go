@@ -55,8 +55,11 @@ const guides = "^(TestGuide|TestMigrationAndBack$|TestUpgradeAndRollback$|TestAS
 
 // jobs run in parallel, and the suites of a job one after the other.
 func jobs(mode string) ([][]suite, error) {
-	// Tests against an API server mostly wait, and those of the hub take longest, so they begin first.
-	unit := []suite{{module: ".", packages: []string{"./pkg/hub/...", "./..."}, sideBySide: 2 * runtime.NumCPU()}}
+	// Tests against an API server mostly wait. What takes longest begins first.
+	unit := []suite{{
+		module: ".", packages: []string{"./pkg/hub/inventory", "./pkg/hub/credentials", "./pkg/hub/...", "./..."},
+		sideBySide: 2 * runtime.NumCPU(),
+	}}
 	fleet := []suite{
 		{module: "test/fleet", packages: []string{"./..."}},
 		{module: "test/e2e", packages: []string{"./..."}, without: []string{"/journeys"}},
@@ -71,16 +74,16 @@ func jobs(mode string) ([][]suite, error) {
 	short := journeys
 	short.without = append(short.without[:1:1], "/journeys/slices", "/journeys/localcluster")
 	// The journeys with tokens take longest, so the guides among them run on a fleet of their own,
-	// and after them some of the other journeys. The fleet that waits for the end of a token, which
-	// takes a quarter of an hour and next to no CPU time, comes beside the others.
-	const later, waiting = "/journeys/inventory", "/journeys/expiry"
+	// and after them some of the other journeys. The fleets that wait for the end of a token and of
+	// certificates take a quarter of an hour and hardly any CPU time, so they come beside the others.
+	const later, token, certificates = "/journeys/inventory", "/journeys/expiry", "/journeys/registration"
 	short.sideBySide, short.skip = 2, guides
-	short.without = append(short.without, later, waiting)
+	short.without = append(short.without, later, token, certificates)
 	guided := []suite{
 		{module: "test/e2e", packages: []string{"./journeys/credentials"}, only: guides, part: "guides"},
 		{module: "test/e2e", packages: []string{"." + later}},
 	}
-	waits := []suite{{module: "test/e2e", packages: []string{"." + waiting}}}
+	waits := []suite{{module: "test/e2e", packages: []string{"." + token, "." + certificates}, sideBySide: 2}}
 	consumers := []suite{{module: "test/e2e", packages: []string{"./journeys/consumers"}}}
 	switch mode {
 	case "unit":
