@@ -55,8 +55,10 @@ const (
 	retryPeriod = time.Second
 
 	// relistWithin is for how long the caches are listed again, one after the other, after the
-	// hub could not be reached. Each costs the hub as much as when the manager starts.
-	relistWithin = 10 * time.Second
+	// hub could not be reached. All together cost the hub as much as when the manager starts. If
+	// etcd was restored, caches contradict each other until then, and what is written may be
+	// what the restored hub does not say.
+	relistWithin = time.Second
 )
 
 // run waits for the hub and runs the manager, with its health probes, until the

@@ -160,6 +160,7 @@ var stories = []story{
 		act: func(w *world) {
 			w.unregister("c1")
 			w.gone(teamA, "c1")
+			w.unread("c1")
 			if !w.unregistered("c1") {
 				return // its name is taken
 			}

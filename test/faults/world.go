@@ -364,6 +364,12 @@ func (w *world) withdrawn(namespace string) {
 	})
 }
 
+// unread waits until there is no right to the tokens of a cluster.
+func (w *world) unread(cluster string) {
+	w.T.Helper()
+	w.step("no right to the tokens of "+cluster, func() bool { return !w.Find(rights(cluster, sourceRights)) })
+}
+
 // newest is the name of the newest token of the first cluster.
 func (w *world) newest() string {
 	const account = "c1/" + reader
