@@ -40,7 +40,7 @@ func (f fencedWrites) RoundTrip(req *http.Request) (*http.Response, error) {
 	switch {
 	case req.Method == http.MethodGet:
 		return f.next.RoundTrip(req)
-	case strings.HasPrefix(req.URL.Path, "/apis/coordination.k8s.io/"):
+	case strings.Contains(req.URL.Path, "/apis/coordination.k8s.io/"): // after the path of the URL, if it has one
 		resp, err := f.next.RoundTrip(req)
 		if err == nil && resp.StatusCode < http.StatusMultipleChoices {
 			f.renewed.Store(&now)

@@ -61,7 +61,7 @@ func TestFenceWrites(t *testing.T) {
 	writes(true, "eight seconds after the Lease was created")
 	after(time.Millisecond)
 	writes(false, "later")
-	apitest.Must(t, send(http.MethodPut, lease+"/cluster-inventory"))
+	apitest.Must(t, send(http.MethodPut, "/path/of/the/hub"+lease+"/cluster-inventory"))
 	writes(true, "after a renewal")
 	clock.SetTime(clock.Now().Round(0).Add(time.Minute)) // no monotonic clock tells
 	taken = true

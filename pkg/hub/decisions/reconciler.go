@@ -49,8 +49,8 @@ type Reconciler struct {
 
 // unseen is what was written and may not be in the cache yet.
 type unseen struct {
-	slices map[string]struct{} // names
-	adding []string            // clusters
+	slices []string // names
+	adding []string // clusters
 }
 
 func newReconciler(reader client.Reader, writer client.Client, opts Options) *Reconciler {
@@ -173,7 +173,7 @@ func (r *Reconciler) catchUp(ctx context.Context, placement types.NamespacedName
 		return 0
 	}
 	var wait time.Duration
-	for name := range last.slices {
+	for _, name := range last.slices {
 		var cached client.Object
 		if decision, ok := o.objects[name]; ok {
 			cached = decision
@@ -265,18 +265,15 @@ func (r *Reconciler) begin(placement types.NamespacedName, adding []string) bool
 		return false
 	}
 	if len(adding) > 0 {
-		r.unseen.Set(placement, unseen{slices: map[string]struct{}{}, adding: adding})
+		r.unseen.Set(placement, unseen{adding: adding})
 	}
 	return true
 }
 
 // wrote records that the cache must show a slice, or no longer show it.
 func (r *Reconciler) wrote(placement types.NamespacedName, name string) {
-	r.unseen.Update(placement, func(last unseen, known bool) (unseen, bool) {
-		if !known {
-			last.slices = map[string]struct{}{}
-		}
-		last.slices[name] = struct{}{}
+	r.unseen.Update(placement, func(last unseen, _ bool) (unseen, bool) {
+		last.slices = append(slices.Clip(last.slices), name)
 		return last, true
 	})
 }
