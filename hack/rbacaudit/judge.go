@@ -7,17 +7,14 @@ import (
 	"strings"
 )
 
-// few is how many fixed names or namespaces a rule could as well list.
-const few = 5
-
 // everybodysRoles are Kubernetes' own, which every account has.
 var everybodysRoles = []string{"system:basic-user", "system:discovery", "system:public-info-viewer"}
 
 // row is a grant, and what audit logs show of it, by verb.
 type row struct {
 	grant
-	requests          map[string]int
-	names, namespaces map[string]map[string]bool
+	requests map[string]int
+	names    map[string]map[string]bool
 }
 
 // judgeGrants returns what is wrong with the grants, whatever is used: wildcards, what is
@@ -67,10 +64,7 @@ func judgeUse(grants []grant, used *usage, known exceptions) (rows []row, findin
 	grants = slices.Concat(grants, known.byValue)
 	rows = make([]row, len(grants))
 	for i, g := range grants {
-		rows[i] = row{
-			grant: g, requests: map[string]int{},
-			names: map[string]map[string]bool{}, namespaces: map[string]map[string]bool{},
-		}
+		rows[i] = row{grant: g, requests: map[string]int{}, names: map[string]map[string]bool{}}
 	}
 	strange := map[string]int{}
 	for u, count := range used.requests {
@@ -83,9 +77,8 @@ func judgeUse(grants []grant, used *usage, known exceptions) (rows []row, findin
 	}
 	for _, r := range rows {
 		findings = append(findings, r.unused(used, known)...)
-		findings = append(findings, r.tooWide(used, known)...)
 	}
-	return rows, append(findings, known.needless(rows, used)...)
+	return rows, append(findings, known.needless(rows)...)
 }
 
 // enter counts requests in the rows that allow them, or says why they should not have been
@@ -137,15 +130,10 @@ func enter(rows []row, u use, count int) (problem string) {
 
 func (r *row) count(u use, count int) {
 	r.requests[u.verb] += count
-	note(r.names, u.verb, u.name)
-	note(r.namespaces, u.verb, u.namespace)
-}
-
-func note(in map[string]map[string]bool, verb, value string) {
-	if in[verb] == nil {
-		in[verb] = map[string]bool{}
+	if r.names[u.verb] == nil {
+		r.names[u.verb] = map[string]bool{}
 	}
-	in[verb][value] = true
+	r.names[u.verb][u.name] = true
 }
 
 // unused returns the verbs and names that were not used and have no exception.
@@ -175,50 +163,6 @@ func (r row) unused(used *usage, known exceptions) []string {
 	return findings
 }
 
-// tooWide returns the verbs that are granted everywhere, and were used for a few fixed
-// names or in a few fixed namespaces.
-func (r row) tooWide(used *usage, known exceptions) []string {
-	var findings []string
-	for _, verb := range r.verbs {
-		narrower := r.narrower(verb, used)
-		if _, found := find(known.wide, r.grant, verb); narrower != "" && !found {
-			findings = append(findings, fmt.Sprintf("%s: %s was used only %s: grant no more", r, verb, narrower))
-		}
-	}
-	return findings
-}
-
-// narrower says to what a verb could be restricted, or "".
-func (r row) narrower(verb string, used *usage) string {
-	if !r.where.everywhere || len(r.grant.names) > 0 {
-		return ""
-	}
-	// RBAC does not know the name of what is created.
-	if names := r.names[verb]; verb != "create" && used.isFixed(names) {
-		return "for " + strings.Join(slices.Sorted(maps.Keys(names)), ", ")
-	}
-	if namespaces := r.namespaces[verb]; used.isFixed(namespaces) {
-		return "in " + strings.Join(slices.Sorted(maps.Keys(namespaces)), ", ")
-	}
-	return ""
-}
-
-// isFixed reports whether these are a few names that are the same on every hub. Those of
-// clusters, and what is named after them, are not.
-func (all *usage) isFixed(names map[string]bool) bool {
-	for name := range names {
-		if name == "" {
-			return false
-		}
-		for cluster := range all.clusters {
-			if strings.Contains(name, cluster) {
-				return false
-			}
-		}
-	}
-	return len(names) > 0 && len(names) <= few
-}
-
 // missing describes a request that should have shown a right and was not made, or is "".
 func (e exception) missing(g grant, used *usage) string {
 	wanted := []string{""}
@@ -242,21 +186,15 @@ func (e exception) missing(g grant, used *usage) string {
 }
 
 // needless returns the exceptions without which there would be no finding either.
-func (known exceptions) needless(rows []row, used *usage) []string {
+func (known exceptions) needless(rows []row) []string {
 	var findings []string
-	check := func(of []exception, isNeeded func(r row, verb string) bool) {
-		for _, e := range of {
-			for _, verb := range e.verbs {
-				isFor := func(r row) bool { return e.isFor(r.grant, verb) && isNeeded(r, verb) }
-				if !e.sometimes && !slices.ContainsFunc(rows, isFor) {
-					findings = append(findings, fmt.Sprintf("%s: its exception is not needed any more: %s", e.name(verb), e.reason))
-				}
+	for _, e := range slices.Concat(known.within, known.rare) {
+		for _, verb := range e.verbs {
+			isNeeded := func(r row) bool { return e.isFor(r.grant, verb) && r.requests[verb] == 0 }
+			if !e.sometimes && !slices.ContainsFunc(rows, isNeeded) {
+				findings = append(findings, fmt.Sprintf("%s: its exception is not needed any more: %s", e.name(verb), e.reason))
 			}
 		}
 	}
-	isUnused := func(r row, verb string) bool { return r.requests[verb] == 0 }
-	check(known.within, isUnused)
-	check(known.rare, isUnused)
-	check(known.wide, func(r row, verb string) bool { return r.narrower(verb, used) != "" })
 	return findings
 }

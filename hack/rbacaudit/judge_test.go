@@ -134,7 +134,6 @@ func TestRightsAreComparedWithTheirUse(t *testing.T) {
 	things := []grant{granted(manager, "m", "things", nil, "list")}
 	const unused = "manager: things.g (everywhere): list is unused"
 	watched := []grant{granted(manager, "m", "things", nil, "watch")}
-	removed := []grant{granted(manager, "m", "things", nil, "delete")}
 	ofTheCluster := scope{title: "the namespace of its cluster", own: true}
 	ofItsOwn := []grant{in(ofTheCluster, granted(agentOnHub, "a", "things", []string{"one"}, "list"))}
 	onSpoke := []grant{in(scope{title: "its namespace", own: true}, granted(agent, "a", "things", nil, "list"))}
@@ -158,10 +157,6 @@ func TestRightsAreComparedWithTheirUse(t *testing.T) {
 			who: manager, group: "g", resource: "things", verbs: []string{"list"}, reason: "an outage", sometimes: sometimes,
 		}}}
 	}
-	wide := exceptions{wide: []exception{{
-		who: manager, group: "g", resource: "things", verbs: []string{"delete"}, reason: "it cannot be known",
-	}}}
-	const tooWide = "manager: things.g (everywhere): delete was used only for one: grant no more"
 	lists := func(changes ...func(*logged)) []logged {
 		return []logged{asked(managerUser, "list", "things", "m", changes...)}
 	}
@@ -356,8 +351,6 @@ func TestRightsAreComparedWithTheirUse(t *testing.T) {
 		},
 		"rights that are checked within another request": {
 			grants: bindsOfRBAC, known: shown, events: []logged{bind("one"), bind("two")},
-			want: []string{"manager: rolebindings.rbac.authorization.k8s.io (everywhere): " +
-				"create was used only in ns-one, ns-two: grant no more"},
 		},
 		"one of them, of a name that was not bound": {
 			grants: bindsOfRBAC, known: shown, events: []logged{bind("one"), bind("other"), bind("c1")},
@@ -377,27 +370,6 @@ func TestRightsAreComparedWithTheirUse(t *testing.T) {
 			want: []string{"manager: list things.g: its exception is not needed any more: an outage"},
 		},
 		"a right that some runs need": {grants: things, known: rare(true), events: lists()},
-		"a right for everything, used for one name": {
-			grants: removed, events: []logged{asked(managerUser, "delete", "c1:things=one", "m")}, want: []string{tooWide},
-		},
-		"a right for everything, used for one name, with a reason": {
-			grants: removed, known: wide, events: []logged{asked(managerUser, "delete", "c1:things=one", "m")},
-		},
-		"a right for everything, used for a name of each cluster": {
-			grants: removed, events: []logged{asked(managerUser, "delete", "c1:things=of-c1", "m")},
-		},
-		"a right for everything, used so, and a reason that is not needed": {
-			grants: removed, known: wide, events: []logged{asked(managerUser, "delete", "c1:things=of-c1", "m")},
-			want: []string{"manager: delete things.g: its exception is not needed any more: it cannot be known"},
-		},
-		"a right in all namespaces, used in one": {
-			grants: removed, events: []logged{asked(managerUser, "delete", "one:things=of-c1", "m")},
-			want: []string{"manager: things.g (everywhere): delete was used only in one: grant no more"},
-		},
-		"a right to create, which cannot be restricted to names": {
-			grants: []grant{granted(manager, "m", "things", nil, "create")},
-			events: []logged{asked(managerUser, "create", "c1:things=one", "m")},
-		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

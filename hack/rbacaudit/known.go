@@ -66,8 +66,7 @@ type exceptions struct {
 	within []exception
 	// rare are those that only what does not happen in the journeys needs.
 	rare []exception
-	// wide are those that the journeys use for a few names or in a few namespaces, and that
-	// cannot be restricted to these.
+	// wide are those that cannot be restricted to names or namespaces, for the table.
 	wide []exception
 	// byValue are what the chart grants besides with a value that one of the journeys sets.
 	byValue []grant
@@ -158,39 +157,39 @@ var known = exceptions{
 	wide: []exception{
 		{
 			who: manager, group: sigGroup, resource: "placementdecisions", verbs: []string{"create", "patch", "delete"},
-			sometimes: true, reason: "named after the Placement, in its namespace",
+			reason: "named after the Placement, in its namespace",
 		},
 		{
-			who: manager, group: crdGroup, resource: "customresourcedefinitions", verbs: []string{"get"}, sometimes: true,
+			who: manager, group: crdGroup, resource: "customresourcedefinitions", verbs: []string{"get"},
 			reason: "list and watch, which no name restricts, show the same",
 		},
 		{
 			who: manager, role: hostedRole,
-			group: workGroup, resource: "manifestworks", verbs: []string{"patch", "delete"}, sometimes: true,
+			group: workGroup, resource: "manifestworks", verbs: []string{"patch", "delete"},
 			reason: "those of hosted agents are named after the cluster",
 		},
 		{
-			who: manager, group: sigGroup, resource: "clusterprofiles", verbs: []string{"patch", "delete"}, sometimes: true,
+			who: manager, group: sigGroup, resource: "clusterprofiles", verbs: []string{"patch", "delete"},
 			reason: "in consumers' namespaces",
 		},
 		{
-			who: hook, group: sigGroup, resource: "clusterprofiles", verbs: []string{"patch", "delete"}, sometimes: true,
+			who: hook, group: sigGroup, resource: "clusterprofiles", verbs: []string{"patch", "delete"},
 			reason: "in consumers' namespaces",
 		},
 		{
-			who: hook, group: revisionGroup, resource: "agentrevisions", verbs: []string{"delete"}, sometimes: true,
+			who: hook, group: revisionGroup, resource: "agentrevisions", verbs: []string{"delete"},
 			reason: "named after their content",
 		},
 		{
-			who: agent, group: claimGroup, resource: "clusterclaims", verbs: []string{"patch"}, sometimes: true,
+			who: agent, group: claimGroup, resource: "clusterclaims", verbs: []string{"patch"},
 			reason: "named after the cluster's properties",
 		},
 		{
-			who: agent, group: eventsGroup, resource: "events", verbs: []string{"create"}, sometimes: true,
+			who: agent, group: eventsGroup, resource: "events", verbs: []string{"create"},
 			reason: "in `default`, where the manager may create no Role",
 		},
 		{
-			who: cleanup, group: claimGroup, resource: "clusterclaims", verbs: []string{"delete"}, sometimes: true,
+			who: cleanup, group: claimGroup, resource: "clusterclaims", verbs: []string{"delete"},
 			reason: "named after the cluster's properties",
 		},
 	},

@@ -1,8 +1,7 @@
 // Command rbacaudit compares the rights that chart and manifests grant with those that
 // manager, uninstall hook, agent, clean-up Job and cp-creds use, as the audit logs of API
-// servers show them. It fails if a right is unused, is a wildcard, is granted everywhere
-// although it was used for a few names only, or was used without being granted so. What
-// audit logs cannot show, and what the journeys do not provoke, is in known.go, with a
+// servers show them. It fails if a right is unused, is a wildcard, or was used without being
+// granted so. What audit logs cannot show, and what the journeys do not provoke, is in known.go, with a
 // reason; a reason that is not needed any more is a failure, too.
 //
 //	helm template ... | rbacaudit [-docs FILE] [-logs DIRECTORY]

@@ -73,12 +73,10 @@ type usage struct {
 	// others are requests with an account of this addon by another program, such as a test
 	// that tries what its token allows; by program.
 	others map[string]int
-	// clusters are the names of all clusters but the hub.
-	clusters map[string]bool
 }
 
 func newUsage() *usage {
-	return &usage{requests: map[use]int{}, others: map[string]int{}, clusters: map[string]bool{}}
+	return &usage{requests: map[use]int{}, others: map[string]int{}}
 }
 
 // readLogs reads the audit logs below a directory, as fleets write them:
@@ -107,9 +105,6 @@ func readLogs(dir, release string) (*usage, error) {
 
 // read adds the log of one cluster's API server. The last line may be incomplete.
 func (all *usage) read(log io.Reader, cluster, release string) error {
-	if cluster != hub {
-		all.clusters[cluster] = true
-	}
 	// A watch is logged when it begins and when it ends.
 	counted := map[types.UID]struct{}{}
 	lines := bufio.NewReader(log)
