@@ -18,7 +18,7 @@
 // # Certificates
 //
 // The issuer of the user server's certificate is published, so that a renewed certificate
-// changes nothing. After a change of the issuer both are published until the old one
+// changes nothing; if the Secret contains no issuer, the certificate itself is (desired_certificates.go). After a change of the issuer both are published until the old one
 // expires. The published certificates are stored in the ConfigMap contract.AccessStateName
 // in the manager's namespace (state.go). They are never read back from profiles, which
 // consumers may be able to write.
@@ -38,8 +38,8 @@
 // # How it works
 //
 // The Resolver is a controller with a single request: it observes what all clusters share,
-// resolves that into a snapshot (resolve), and announces changes. Of combines the snapshot
-// with one cluster's own facts (decide), and Merge applies the decision to a profile's
+// resolves that into a snapshot (desired_snapshot.go), and announces changes. Of combines the
+// snapshot with one cluster's own facts (desired.go), and Merge applies the decision to a profile's
 // list. Package inventory writes the profiles; the Resolver writes only its ConfigMap, when
 // the CA changes.
 //

@@ -505,7 +505,7 @@ func (r *Reconciler) record(
 	}
 }
 
-// HeldBack completes an outcome: it records whether changes have waited for long.
+// heldBack completes an outcome: it records whether changes have waited for long.
 func (r *Reconciler) heldBack(pair types.NamespacedName, out report.Outcome) report.Outcome {
 	lasted, _ := r.brake.HeldBack(pair, r.clock.Now())
 	out.HeldBack = lasted > heldBackAfter

@@ -19,7 +19,8 @@
 // has not judged and a Placement without complete decisions are Unknown, for the pairs they
 // concern and no others. A No that rests on Placements alone must last a second for the
 // pair, since their decisions are written slice by slice, and a second after the last write
-// of a slice, but at most ten.
+// of a slice, but at most ten. While slices cannot tell a cluster that moves between them from
+// one that left, it must last for two minutes and be confirmed by a live read (absence.go).
 //
 // # Objects that vanish with their CRD
 //
@@ -45,7 +46,7 @@
 //   - Package routes maps events to the pairs they concern, through indexes.
 //
 // Reads come from the manager's cache, which must hold what CacheOptions and
-// inventory.CacheOptions specify.
+// inventory.CacheOptions specify. Live reads confirm withdrawals and first copies (live.go).
 //
 // # RBAC, cluster-wide
 //

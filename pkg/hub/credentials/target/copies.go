@@ -198,7 +198,7 @@ func (c *Copies) isCopy(have *corev1.Secret, account types.NamespacedName) bool 
 		return source == account
 	}
 	return c.ledger.isOwn(account, client.ObjectKeyFromObject(have), have.UID) ||
-		isUnmarked(have, account, c.owner)
+		isUnmarked(have, account, string(c.owner))
 }
 
 // removal is the deletion of a copy.

@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/bearer"
@@ -104,11 +103,11 @@ func SourceOf(meta metav1.Object) (account types.NamespacedName, ok bool) {
 // isUnmarked reports whether a Secret is an account's copy, but somebody has removed its labels or
 // annotations while no manager ran. The API server knows who wrote it, and its one owner says whose
 // token it holds.
-func isUnmarked(secret *corev1.Secret, account types.NamespacedName, writer client.FieldOwner) bool {
+func isUnmarked(secret *corev1.Secret, account types.NamespacedName, writer string) bool {
 	return secret.Name == Name(account) && !hasUpstreamLabel(secret) &&
 		ownerOf(secret) != "" && secret.OwnerReferences[0].Name == account.Namespace &&
 		slices.ContainsFunc(secret.ManagedFields, func(entry metav1.ManagedFieldsEntry) bool {
-			return entry.Manager == string(writer)
+			return entry.Manager == writer
 		})
 }
 

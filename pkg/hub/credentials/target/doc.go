@@ -6,8 +6,9 @@
 // at the version this process knows is trusted and patched or deleted without being read;
 // any other is read first. Copies makes all writes.
 //
-// A Secret whose labels, annotations and name do not all identify it as a copy is foreign:
-// it is left alone. One that managed-serviceaccount's own syncer has left behind is taken
+// A Secret is a copy if its labels, annotations and name say so, if this process wrote it, or if
+// the API server's record of writers names the manager and its one owner is the cluster's
+// ClusterProfile. Any other is foreign: it is left alone. One that managed-serviceaccount's own syncer has left behind is taken
 // over in place, by one patch, once its whole content has been verified
 // (judge_upstreams.go). As long as that syncer is on, the Secrets that it has taken over
 // are its own. A contested copy is repaired at a bounded rate (kube.Brake). Copies are

@@ -123,7 +123,7 @@ func (o *Outcomes) holdBack(pair types.NamespacedName, before, now bool) {
 	o.Trigger.Enqueue(types.NamespacedName{Name: pair.Name})
 }
 
-// HeldBack returns the namespaces in which changes of a cluster's profile are held back.
+// heldBack returns the namespaces in which changes of a cluster's profile are held back.
 func (o *Outcomes) heldBack(cluster string) []string {
 	o.mu.RLock()
 	defer o.mu.RUnlock()

@@ -27,7 +27,7 @@ type Observation struct {
 	// their caches means nothing.
 	Unserved []string
 
-	// restoring names the CRDs that were deleted and recreated and whose objects may not
+	// RestoringCRDs names those that were deleted and recreated and whose objects may not
 	// have been restored yet: absences from their caches mean nothing.
 	RestoringCRDs []string
 

@@ -9,11 +9,6 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-// LongestMove is how long an absence from decisions is disregarded because the slices cannot
-// tell a cluster that moves from one that was removed. OCM repeats a failed write after ten
-// minutes at the latest, but a cluster that was removed on purpose must not stay that long.
-const LongestMove = 2 * time.Minute
-
 // Installation says whether the install strategy may create the addon of a cluster again.
 type Installation struct {
 	MayReturn bool

@@ -6,9 +6,15 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 )
+
+// LongestMove is how long an absence from decisions is disregarded because the slices cannot
+// tell a cluster that moves from one that was removed. OCM repeats a failed write after ten
+// minutes at the latest, but a cluster that was removed on purpose must not stay that long.
+const LongestMove = 2 * time.Minute
 
 // fullSlice is how many clusters OCM puts into a slice before it begins the next one
 // (maxNumOfClusterDecisions, pkg/placement/controllers/scheduling).

@@ -6,6 +6,7 @@
 //   - decide.go decides about a pair of namespace and cluster, and decide_facts.go says the same
 //     step by step, to a reader who may lack rights.
 //   - decide_choice.go decides what one Placement chooses.
+//   - decide_members.go finds the cluster that keeps an id which several claim.
 //   - decide_install.go decides whether the install strategy may create an addon again.
 //   - decide_layout.go and tally.go say what the slices of a Placement's decisions tell about a
 //     cluster that is in none.
