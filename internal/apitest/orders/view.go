@@ -47,6 +47,8 @@ func kindOf(obj runtime.Object) (kind Kind, known bool) {
 	switch obj := obj.(type) {
 	case *metav1.PartialObjectMetadata:
 		return Namespaces, obj.GroupVersionKind() == kube.NamespaceKind
+	case *metav1.PartialObjectMetadataList:
+		return Namespaces, true
 	case *clusterv1.ManagedCluster, *clusterv1.ManagedClusterList:
 		return Clusters, true
 	case *addonv1beta1.ManagedClusterAddOn, *addonv1beta1.ManagedClusterAddOnList:
@@ -89,7 +91,7 @@ func (v *View) Get(_ context.Context, key client.ObjectKey, into client.Object, 
 
 // List implements client.Reader.
 func (v *View) List(_ context.Context, into client.ObjectList, opts ...client.ListOption) error {
-	if _, ok := into.(*metav1.PartialObjectMetadataList); ok {
+	if partial, ok := into.(*metav1.PartialObjectMetadataList); ok && partial.Kind != "NamespaceList" {
 		into.SetResourceVersion("")
 		return nil
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -38,7 +39,7 @@ func newFakeCache(objs ...client.Object) fakeCache {
 		WithStatusSubresource(&clusterv1beta1.Placement{}, &clusterv1beta1.PlacementDecision{})
 	for _, kind := range []client.Object{ // API servers select by name
 		&clusterv1.ManagedCluster{}, &clusterv1beta2.ManagedClusterSet{}, &clusterv1beta1.Placement{},
-		&addonv1beta1.ManagedClusterAddOn{}, &addonv1beta1.ClusterManagementAddOn{},
+		&addonv1beta1.ManagedClusterAddOn{}, &addonv1beta1.ClusterManagementAddOn{}, &corev1.Namespace{},
 	} {
 		b = b.WithIndex(kind, metav1.ObjectNameField, func(obj client.Object) []string { return []string{obj.GetName()} })
 	}
@@ -63,8 +64,8 @@ func (c fakeCache) Get(ctx context.Context, key client.ObjectKey, obj client.Obj
 }
 
 func (c fakeCache) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
-	if _, ok := list.(*metav1.PartialObjectMetadataList); ok {
-		list.SetResourceVersion("7") // of CRDs
+	if partial, ok := list.(*metav1.PartialObjectMetadataList); ok && partial.Kind == "CustomResourceDefinitionList" {
+		list.SetResourceVersion("7")
 		return nil
 	}
 	return c.Client.List(ctx, list, opts...)

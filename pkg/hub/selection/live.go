@@ -168,18 +168,31 @@ func (r *Rule) Granted(ctx context.Context, pair types.NamespacedName) (rule.Res
 	if err != nil || result.Answer != rule.Yes {
 		return result, err
 	}
+	return r.granted(ctx, pair, o, result)
+}
+
+// granted is Granted for a Yes about what was observed.
+func (r *Rule) granted(
+	ctx context.Context, pair types.NamespacedName, o rule.Observation, result rule.Result,
+) (rule.Result, error) {
 	live, since, before := o, r.live.recent(time.Time{}), ""
+	var err error
+	if len(o.Placements) == 0 { // the namespace may require one
+		key, list := types.NamespacedName{Name: pair.Namespace}, kube.PartialList(kube.NamespaceKind)
+		if live.Namespace, err = liveObject[metav1.PartialObjectMetadata](ctx, r.live, key, list, since); err != nil {
+			return result, err
+		}
+	}
 	for range 2 {
 		var version string
 		if live.Bindings, version, err = r.live.bindings(ctx, pair.Namespace, since); err != nil {
 			return result, err
 		}
-		live.Cluster, err = liveObject[clusterv1.ManagedCluster](ctx, r.live, types.NamespacedName{Name: pair.Name},
-			&clusterv1.ManagedClusterList{}, r.clock.Now())
+		same, err := r.readRegistration(ctx, &live)
 		if err != nil {
 			return result, err
 		}
-		if live.Cluster == nil {
+		if !same {
 			break
 		}
 		// The bindings were read while the cluster was so: it has not changed since, or not between
@@ -193,6 +206,26 @@ func (r *Rule) Granted(ctx context.Context, pair types.NamespacedName) (rule.Res
 		before, since = live.Cluster.ResourceVersion, r.clock.Now()
 	}
 	return result.Lagging(), nil
+}
+
+// readRegistration reads an observation's cluster past every cache, and its addon if that is not younger:
+// it may be of a cluster that had the name before. same is false unless they are those observed. What
+// is read is not kept for others, since there are as many clusters as profiles.
+func (r *Rule) readRegistration(ctx context.Context, o *rule.Observation) (same bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, liveTimeout)
+	defer cancel()
+	cluster, addon, reader := o.Cluster, o.Addon, r.live.reader
+	o.Cluster, err = readObject[clusterv1.ManagedCluster](
+		ctx, reader, types.NamespacedName{Name: o.Name}, &clusterv1.ManagedClusterList{})
+	if err != nil || o.Cluster == nil || o.Cluster.UID != cluster.UID {
+		return false, err
+	}
+	if addon == nil || o.Cluster.CreationTimestamp.Before(&addon.CreationTimestamp) {
+		return true, nil
+	}
+	key := types.NamespacedName{Namespace: o.Name, Name: contract.AddonName}
+	o.Addon, err = readObject[addonv1beta1.ManagedClusterAddOn](ctx, reader, key, &addonv1beta1.ManagedClusterAddOnList{})
+	return err == nil && o.Addon != nil && o.Addon.UID == addon.UID, err
 }
 
 func (r *Rule) observeLivePlacements(
@@ -209,27 +242,33 @@ func (r *Rule) observeLivePlacements(
 	return placements, nil
 }
 
-// liveObject reads one object, nil if it does not exist. There is a right to list all kinds
-// of which the rule reads objects, and none to get them.
+// liveObject reads one object as readObject does, not before the given time.
 func liveObject[T any](
 	ctx context.Context, l *liveReads, key types.NamespacedName, list client.ObjectList, since time.Time,
 ) (*T, error) {
-	what := objectRead(list, key)
-	found, err := l.shared(ctx, what, since, func(ctx context.Context) (any, error) {
-		if err := l.reader.List(ctx, list, client.InNamespace(key.Namespace), nameIs(key.Name)); err != nil {
-			return nil, fmt.Errorf("reading %s: %w", what, err)
-		}
-		items, err := meta.ExtractList(list)
-		if err != nil || len(items) == 0 {
-			return (*T)(nil), err
-		}
-		object, _ := any(items[0]).(*T)
-		return object, nil
+	found, err := l.shared(ctx, objectRead(list, key), since, func(ctx context.Context) (any, error) {
+		return readObject[T](ctx, l.reader, key, list)
 	})
 	if err != nil {
 		return nil, err
 	}
 	return found.(*T), nil
+}
+
+// readObject reads one object, nil if it does not exist. There is a right to list all kinds of which
+// the rule reads objects, and none to get them.
+func readObject[T any](
+	ctx context.Context, reader client.Reader, key types.NamespacedName, list client.ObjectList,
+) (*T, error) {
+	if err := reader.List(ctx, list, client.InNamespace(key.Namespace), nameIs(key.Name)); err != nil {
+		return nil, fmt.Errorf("reading %s: %w", objectRead(list, key), err)
+	}
+	items, err := meta.ExtractList(list)
+	if err != nil || len(items) == 0 {
+		return nil, err
+	}
+	object, _ := any(items[0]).(*T)
+	return object, nil
 }
 
 // bindings reads the set bindings of a namespace, and then their sets. version is the resource

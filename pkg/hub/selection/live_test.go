@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -152,16 +153,58 @@ func TestNothingIsGrantedByCachesOfDifferentAges(t *testing.T) {
 			t.Errorf("granted: %v (%s), want %v", got.Answer, got.Why, want)
 		}
 	}
-	s.settlesAs(rule.Yes)
+	s.settlesAs(rule.Unknown)
 	grants(rule.Unknown)
 
 	s.later(time.Second)
 	apitest.Must(t, whole.cache.Create(t.Context(), ocmtest.Binding("ns", "t")))
+	s.settlesAs(rule.Yes)
 	grants(rule.Yes)
 
 	s.later(time.Second)
 	apitest.Must(t, whole.cache.Delete(t.Context(), ocmtest.ClusterWith("c", nil)))
 	grants(rule.Unknown)
+}
+
+// TestNothingIsCreatedFromAnOlderRegistration shows what is left of a cluster that had the name before,
+// or a namespace before it required a Placement.
+func TestNothingIsCreatedFromAnOlderRegistration(t *testing.T) {
+	registered := time.Date(2026, 3, 3, 3, 3, 3, 0, time.UTC)
+	for name, test := range map[string]struct {
+		change func(s, whole *scene)
+		want   rule.Answer
+	}{
+		"the same": {func(_, _ *scene) {}, rule.Yes},
+		"the cluster was registered again": {func(_, whole *scene) {
+			again := ocmtest.ClusterWith("c", ocmtest.InSet("s"))
+			again.Spec.HubAcceptsClient, again.UID = true, "again"
+			whole.replace(again)
+		}, rule.Unknown},
+		"its addon is gone": {func(_, whole *scene) {
+			apitest.Must(whole.t, whole.cache.Delete(whole.t.Context(), ocmtest.Addon("c")))
+		}, rule.Unknown},
+		"its addon was created again": {func(_, whole *scene) {
+			addon := ocmtest.Addon("c")
+			addon.UID = "again"
+			whole.replace(addon)
+		}, rule.Unknown},
+		"its addon is younger, and not read": {func(s, whole *scene) {
+			addon := ocmtest.Addon("c")
+			addon.CreationTimestamp = metav1.NewTime(registered)
+			s.replace(addon)
+			apitest.Must(whole.t, whole.cache.Delete(whole.t.Context(), ocmtest.Addon("c")))
+		}, rule.Yes},
+		"the namespace requires a Placement": {func(_, whole *scene) {
+			whole.annotate(map[string]string{contract.AnnotationRequirePlacement: "true"})
+		}, rule.Unknown},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, whole := newScene(t), newScene(t)
+			s.Rule.live.reader = whole.cache
+			test.change(s, whole)
+			s.settlesAs(test.want)
+		})
+	}
 }
 
 // TestARequiredPlacementIsReadLive requires a Placement in a namespace that has one, which the

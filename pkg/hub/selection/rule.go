@@ -313,13 +313,16 @@ func (r *Rule) Settle(
 // they may have been, the result becomes Unknown: an event of the CRD will enqueue the
 // pair. They are also read live while the cache may be older than this process, and if the
 // result is pieced together. Placements are read live as well before their absence alone counts,
-// in a namespace that requires one.
+// in a namespace that requires one. A Yes, because of which something is created, must be granted.
 func (r *Rule) confirm(
 	ctx context.Context, pair types.NamespacedName, o rule.Observation, result rule.Result,
 ) (rule.Result, error) {
 	confirmed, err := r.confirmed(ctx, result)
 	switch {
-	case err != nil || confirmed.Answer != rule.No || result.Going:
+	case err != nil:
+	case confirmed.Answer == rule.Yes:
+		confirmed, err = r.granted(ctx, pair, o, confirmed)
+	case confirmed.Answer != rule.No || result.Going:
 	case o.Lagging.Any(result.Rests...), len(result.Rests) == 1 && result.Rests[0] == rule.PlacementCRD:
 		confirmed, err = r.decideLive(ctx, pair, o, confirmed, r.live.recent(time.Time{}))
 	case isPieced(result):
