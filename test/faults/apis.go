@@ -218,10 +218,17 @@ func (r *running) recreate(tb testing.TB, crd string) error {
 func (r *running) meanwhile(crd string, do func(ctx context.Context) error) (err error) {
 	ctx := context.WithoutCancel(r.world.T.Context())
 	open := r.lane.gate.close(crd)
-	done := make(chan error, 1)
+	done, by := make(chan error, 1), r.lane.past(r.world.T)
 	go func() {
 		defer open()
-		done <- do(ctx)
+		err := do(ctx)
+		// Its own watch may be late on a busy machine, and the oracles need each change.
+		seen, cancel := context.WithTimeout(ctx, resetLimit)
+		defer cancel()
+		for err == nil && !r.lane.hasSeen(seen, by, crd) {
+			err = pause(seen, poll)
+		}
+		done <- err
 	}()
 	// Also if the story ends the test: the next one needs the API.
 	defer func() {

@@ -126,7 +126,8 @@
 //   - there were at most twice as many writes, not counting those that did not reach a hub that was
 //     away;
 //   - for three seconds after the state was reached there were none, one plan in a hundred of
-//     TestRobust for a minute;
+//     TestRobust for a minute; but if an event is missing, a write of its object may be refused as a
+//     conflict;
 //   - at every moment, as an independent watcher saw it past the proxy: profiles only of pairs
 //     that are selected at some time, none gone of those that are selected all along, others'
 //     objects untouched, and no token, searched by its value in every watched object, where it

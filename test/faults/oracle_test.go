@@ -3,6 +3,7 @@ package faults
 import (
 	"encoding/base64"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -341,5 +342,25 @@ func TestStatesAreEqualAfterEqualStories(t *testing.T) {
 		if a == different {
 			t.Errorf("%s makes no difference", name)
 		}
+	}
+}
+
+func TestLateWrites(t *testing.T) {
+	const resource, object = "clusterprofiles.multicluster.x-k8s.io", "team-a/c1"
+	write := func(resource, object string, code int) proxy.Write {
+		return proxy.Write{Key: proxy.Key{Verb: "patch", Resource: resource, Object: object}, Code: code}
+	}
+	refused := write(resource+"/status", object, http.StatusConflict)
+	all := []proxy.Write{
+		refused, write(resource+"/status", object, http.StatusOK), write(resource, "team-a/c2", http.StatusConflict),
+	}
+	dropped := proxy.Fault{Kind: proxy.EventDropped, Key: proxy.Key{Resource: resource, Object: object}}
+	if diff := cmp.Diff(all[1:], lateWrites(all, dropped)); diff != "" {
+		t.Errorf("if an event is missing (-want +got):\n%s", diff)
+	}
+	delayed := dropped
+	delayed.Kind = proxy.EventDelayed
+	if diff := cmp.Diff(all, lateWrites(all, delayed)); diff != "" {
+		t.Errorf("if it is late (-want +got):\n%s", diff)
 	}
 }
