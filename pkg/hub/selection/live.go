@@ -175,17 +175,17 @@ func (r *Rule) Granted(ctx context.Context, pair types.NamespacedName) (rule.Res
 func (r *Rule) granted(
 	ctx context.Context, pair types.NamespacedName, o rule.Observation, result rule.Result,
 ) (rule.Result, error) {
-	live, since, before := o, r.live.recent(time.Time{}), ""
+	live, since, before := o, r.granting.recent(time.Time{}), ""
 	var err error
 	if len(o.Placements) == 0 { // the namespace may require one
 		key, list := types.NamespacedName{Name: pair.Namespace}, kube.PartialList(kube.NamespaceKind)
-		if live.Namespace, err = liveObject[metav1.PartialObjectMetadata](ctx, r.live, key, list, since); err != nil {
+		if live.Namespace, err = liveObject[metav1.PartialObjectMetadata](ctx, r.granting, key, list, since); err != nil {
 			return result, err
 		}
 	}
 	for range 2 {
 		var version string
-		if live.Bindings, version, err = r.live.bindings(ctx, pair.Namespace, since); err != nil {
+		if live.Bindings, version, err = r.granting.bindings(ctx, pair.Namespace, since); err != nil {
 			return result, err
 		}
 		same, err := r.readRegistration(ctx, &live)
@@ -214,7 +214,7 @@ func (r *Rule) granted(
 func (r *Rule) readRegistration(ctx context.Context, o *rule.Observation) (same bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, liveTimeout)
 	defer cancel()
-	cluster, addon, reader := o.Cluster, o.Addon, r.live.reader
+	cluster, addon, reader := o.Cluster, o.Addon, r.granting.reader
 	o.Cluster, err = readObject[clusterv1.ManagedCluster](
 		ctx, reader, types.NamespacedName{Name: o.Name}, &clusterv1.ManagedClusterList{})
 	if err != nil || o.Cluster == nil || o.Cluster.UID != cluster.UID {

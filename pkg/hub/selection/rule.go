@@ -46,7 +46,9 @@ type Rule struct {
 	definitions *watch.Definitions
 	settling    *settling
 	changes     *changeTracker
-	live        *liveReads
+
+	// What was read before something was created says nothing about whether it may be withdrawn.
+	live, granting *liveReads
 
 	indexed        int         // number of indexes that Prepare has added
 	followsInstall bool        // Prepare has added the handler of the install strategy
@@ -59,7 +61,8 @@ type Rule struct {
 func New(cache Cache, live client.Reader, definitions *watch.Definitions, clock clock.PassiveClock) *Rule {
 	rule := &Rule{
 		cache: cache, clock: clock, definitions: definitions,
-		settling: newSettling(), changes: newChangeTracker(), live: newLiveReads(live, clock),
+		settling: newSettling(), changes: newChangeTracker(),
+		live: newLiveReads(live, clock), granting: newLiveReads(live, clock),
 	}
 	definitions.Subscribe(rule.changes.announceDefinitions, CRDs()...)
 	return rule
@@ -323,10 +326,10 @@ func (r *Rule) confirm(
 	case confirmed.Answer == rule.Yes:
 		confirmed, err = r.granted(ctx, pair, o, confirmed)
 	case confirmed.Answer != rule.No || result.Going:
-	case o.Lagging.Any(result.Rests...), len(result.Rests) == 1 && result.Rests[0] == rule.PlacementCRD:
-		confirmed, err = r.decideLive(ctx, pair, o, confirmed, r.live.recent(time.Time{}))
-	case isPieced(result):
+	case o.Lagging.Any(result.Rests...), isPieced(result):
 		confirmed, err = r.decideLive(ctx, pair, o, confirmed, r.clock.Now())
+	case len(result.Rests) == 1 && result.Rests[0] == rule.PlacementCRD:
+		confirmed, err = r.decideLive(ctx, pair, o, confirmed, r.live.recent(time.Time{}))
 	}
 	if err == nil && slices.Contains(result.Rests, rule.PlacementCRD) && confirmed.Answer != rule.Unknown {
 		r.settling.deleted(pair.Namespace, r.clock.Now())
