@@ -286,7 +286,7 @@ func testTheManagerMaySendClustersOnlyItsAgents(t *testing.T) {
 		err := p.manager.Patch(t.Context(), apply, client.Apply, client.FieldOwner("thief"), client.ForceOwnership) //nolint:staticcheck
 		checkAttempt(t, err, message)
 	})
-	t.Run("as somebody else", func(t *testing.T) {
+	t.Run("as another client", func(t *testing.T) {
 		user := rest.CopyConfig(server.User(t, hubtest.User))
 		user.Impersonate = rest.ImpersonationConfig{UserName: "admin", Groups: []string{"system:masters"}}
 		other := workOf(t, cluster)
@@ -295,7 +295,7 @@ func testTheManagerMaySendClustersOnlyItsAgents(t *testing.T) {
 			t.Errorf("the manager is told %v", err)
 		}
 	})
-	t.Run("nobody else is restricted", func(*testing.T) {
+	t.Run("other clients are not restricted", func(*testing.T) {
 		other.SetResourceVersion("")
 		p.MustCreate(other)
 	})
@@ -442,7 +442,7 @@ func workAttempts(t *testing.T, cluster string) map[string]workAttempt {
 			change:  change(t, workNamespace, `{field.cattle.io/projectId: p}`, "metadata", "annotations"),
 			message: "label and annotate only",
 		},
-		"rights for everybody who may view": {
+		"rights for all who may view": {
 			change:  change(t, workRole, `{rbac.authorization.k8s.io/aggregate-to-view: "true"}`, "metadata", "labels"),
 			message: "label and annotate only",
 		},
@@ -515,7 +515,7 @@ func workAttempts(t *testing.T, cluster string) map[string]workAttempt {
 		"the role cluster-admin": {
 			change: change(t, workBinding, "cluster-admin", "roleRef", "name"), message: "to its agents alone",
 		},
-		"its rights for somebody else": {
+		"its rights for another client": {
 			change: change(t, workBinding, `[{kind: Group, apiGroup: rbac.authorization.k8s.io, name: "system:authenticated"}]`,
 				"subjects"),
 			message: "to its agents alone",
@@ -933,15 +933,15 @@ func testTheManagerMayCreateOnlyItsEvents(t *testing.T) {
 		change  func(*eventsv1.Event)
 		message string
 	}{
-		"its own":                 {func(*eventsv1.Event) {}, ""},
-		"about a Pod":             {func(e *eventsv1.Event) { e.Regarding.Kind = "Pod" }, onlyReported},
-		"about nothing":           {func(e *eventsv1.Event) { e.Regarding.Kind = "" }, onlyReported},
-		"in somebody else's name": {func(e *eventsv1.Event) { e.ReportingController = "kubelet" }, onlyReported},
-		"in another namespace":    {func(e *eventsv1.Event) { e.Namespace = "default" }, onlyReported},
-		"with a token":            {func(e *eventsv1.Event) { e.Note = "x" + token + "." }, "no token into an event"},
-		"with a token as action":  {func(e *eventsv1.Event) { e.Action = token }, "no token into an event"},
-		"annotated":               {func(e *eventsv1.Event) { e.Annotations = map[string]string{"a": token} }, "no token into an event"},
-		"that is held":            {func(e *eventsv1.Event) { e.Finalizers = []string{"example.com/hold"} }, "no finalizers"},
+		"its own":                  {func(*eventsv1.Event) {}, ""},
+		"about a Pod":              {func(e *eventsv1.Event) { e.Regarding.Kind = "Pod" }, onlyReported},
+		"about nothing":            {func(e *eventsv1.Event) { e.Regarding.Kind = "" }, onlyReported},
+		"in another client's name": {func(e *eventsv1.Event) { e.ReportingController = "kubelet" }, onlyReported},
+		"in another namespace":     {func(e *eventsv1.Event) { e.Namespace = "default" }, onlyReported},
+		"with a token":             {func(e *eventsv1.Event) { e.Note = "x" + token + "." }, "no token into an event"},
+		"with a token as action":   {func(e *eventsv1.Event) { e.Action = token }, "no token into an event"},
+		"annotated":                {func(e *eventsv1.Event) { e.Annotations = map[string]string{"a": token} }, "no token into an event"},
+		"that is held":             {func(e *eventsv1.Event) { e.Finalizers = []string{"example.com/hold"} }, "no finalizers"},
 		"that goes with another": {func(e *eventsv1.Event) {
 			e.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "none", UID: "none"}}
 		}, "no owners"},
@@ -1023,10 +1023,10 @@ func testTheManagerMayChangeOnlyItsPartOfAnAddon(t *testing.T) {
 	for name, attempt := range map[string]struct{ status, message string }{
 		"a condition": {`{"status":{"conditions":[{"type":"A","status":"True","reason":"R","message":"",
 			"lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`, ""},
-		"its agent's certificate":         {registration(user, "system:authenticated"), ""},
-		"a certificate for somebody else": {registration("admin", "system:authenticated"), subject},
-		"an agent's of another cluster":   {registration(strings.Replace(user, cluster, "c2", 1), "system:authenticated"), subject},
-		"a certificate for another group": {registration(user, "admins"), subject},
+		"its agent's certificate":          {registration(user, "system:authenticated"), ""},
+		"a certificate for another client": {registration("admin", "system:authenticated"), subject},
+		"an agent's of another cluster":    {registration(strings.Replace(user, cluster, "c2", 1), "system:authenticated"), subject},
+		"a certificate for another group":  {registration(user, "admins"), subject},
 		"a certificate of another signer": {`{"status":{"registrations":[{"type":"customSigner",
 			"customSigner":{"signerName":"example.com/signer","subject":{"user":"admin"}}}]}}`, subject},
 		"the agent's namespace": {`{"status":{"namespace":"agents"}}`, ""},
@@ -1110,7 +1110,7 @@ func testTheManagerMayChangeOnlyItsPartOfAnAddon(t *testing.T) {
 }
 
 // A tenant that may write RoleBindings must not prevent the manager from writing its own.
-func testNobodyMaySquatGrants(t *testing.T) {
+func testGrantsCannotBeSquatted(t *testing.T) {
 	p := install(t)
 	team := p.namespace("team", binding())
 	// A tenant that administrates its namespace holds there what the grant would grant.
@@ -1137,7 +1137,7 @@ func testNobodyMaySquatGrants(t *testing.T) {
 		"the manager's own, by a tenant": {
 			tenant, func(*rbacv1.RoleBinding) {}, "only users who may bind the ClusterRole of this name",
 		},
-		"for somebody else": {
+		"for another client": {
 			p, func(b *rbacv1.RoleBinding) { b.Subjects[0].Namespace = team }, "the cluster inventory's own",
 		},
 		"of another role": {p, func(b *rbacv1.RoleBinding) { b.RoleRef.Name = "view" }, "the cluster inventory's own"},
@@ -1162,8 +1162,8 @@ func testNobodyMaySquatGrants(t *testing.T) {
 }
 
 // Who may delete RoleBindings ends a grant at once. Deleted after its dependants, it would stay
-// as long as somebody holds one of those.
-func testNobodyMayDelayTheEndOfAGrant(t *testing.T) {
+// as long as a finalizer holds one of those.
+func testTheEndOfAGrantCannotBeDelayed(t *testing.T) {
 	p := install(t)
 	team := p.namespace("team", binding())
 	p.eventuallyBinds(team, own(tokenTarget))
@@ -1191,7 +1191,7 @@ func testNobodyMayDelayTheEndOfAGrant(t *testing.T) {
 
 // Where a tenant administrates its namespace, it must not take from the manager what it needs to
 // withdraw a copy, nor hide that there may be one.
-func testNobodyMayTakeAGrant(t *testing.T) {
+func testGrantsCannotBeTaken(t *testing.T) {
 	p := install(t)
 	team, cluster := p.namespace("team", binding()), p.namespace("cluster1", ocmtest.Addon(""))
 	grants := map[string]*rbacv1.RoleBinding{team: own(tokenTarget), cluster: own(tokenSource)}
@@ -1240,7 +1240,8 @@ func testNobodyMayTakeAGrant(t *testing.T) {
 		checkAttempt(t, p.manager.Delete(t.Context(), grant.DeepCopy(), client.DryRunAll), "")
 	}
 
-	// Nothing holds a namespace that is being deleted, whoever Kubernetes' controller is.
+	// Nothing holds a namespace that is being deleted, no matter as whom Kubernetes' controller
+	// runs.
 	p.MustDelete(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: team}})
 	p.Eventually("the grant may be deleted", func() string {
 		if err := tenant.Delete(t.Context(), grants[team].DeepCopy()); err != nil {

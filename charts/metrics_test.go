@@ -353,7 +353,7 @@ func queries(t *testing.T) map[string]string {
 	return all
 }
 
-// TestEveryMetricIsShown: a metric that nobody looks at is not worth its series.
+// TestEveryMetricIsShown: a metric that no dashboard or alert shows is not worth its series.
 func TestEveryMetricIsShown(t *testing.T) {
 	all := queries(t)
 	for _, metric := range metrics.All() {

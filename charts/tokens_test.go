@@ -138,7 +138,7 @@ func testTokensUnderTheChartsRightsAndPolicies(t *testing.T) {
 	c.MustCreate(forged)
 	c.CleanUp(forged)
 
-	// Unbound, the token goes at once, although somebody holds the profile.
+	// Unbound, the token is withdrawn at once, although a finalizer holds the profile.
 	c.MustMerge(profile, `{"metadata":{"finalizers":["example.com/hold"]}}`)
 	c.MustDelete(bound)
 	c.eventuallyWithdrawn(team)
@@ -183,7 +183,7 @@ func testTokensUnderTheChartsRightsAndPolicies(t *testing.T) {
 	c.eventually(true, c.copyIn(team))
 	c.eventually(false, c.copyIn(unbound))
 
-	// Somebody deletes the CRD of the set bindings, and restores it with them.
+	// A user deletes the CRD of the set bindings, and restores it with them.
 	profile, copied := ocmtest.OurProfile(team, c.cluster), c.copyIn(team)
 	c.MustGet(profile)
 	c.MustGet(copied)

@@ -104,7 +104,7 @@ regarding: {kind: ClusterProfile, name: c1, namespace: CLUSTER}`,
 }
 
 // testNoWayAroundThePolicies: what the manager may not write it may not write by any request,
-// nor in the name of somebody who may.
+// nor in the name of a user who may.
 func testNoWayAroundThePolicies(t *testing.T) {
 	p := install(t)
 	p.hostAgents() // which lets it write ManifestWorks of more names

@@ -72,7 +72,7 @@ func jobs(mode string) ([][]suite, error) {
 	short.without = append(short.without[:1:1], "/journeys/slices", "/journeys/localcluster")
 	// The journeys with tokens take longest, so the guides among them run on a fleet of their own,
 	// and after them some of the other journeys. The fleet that waits for the end of a token, which
-	// takes a quarter of an hour and next to no CPU time, comes beside the others.
+	// takes a quarter of an hour and almost no CPU time, runs beside the others.
 	const later, waiting = "/journeys/inventory", "/journeys/expiry"
 	short.sideBySide, short.skip = 2, guides
 	short.without = append(short.without, later, waiting)

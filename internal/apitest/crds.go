@@ -32,7 +32,7 @@ const (
 func Hub() CRDs { return newestOnly(HubInAllVersions()) }
 
 // HubInAllVersions is Hub for programs that read older versions, too. Without a conversion
-// webhook, an object has the same fields in all of them, as far as each version knows them.
+// webhook, an object has the same fields in all versions that know them.
 func HubInAllVersions() CRDs {
 	return ModuleFiles(ocmAPIModule,
 		"cluster/v1/0000_00_clusters.open-cluster-management.io_managedclusters.crd.yaml",

@@ -78,7 +78,7 @@ func (w *World) MustCreate(objs ...client.Object) {
 	}
 }
 
-// MustGet reads an object anew.
+// MustGet reads an object again.
 func (w *World) MustGet(obj client.Object) {
 	w.T.Helper()
 	if !w.Find(obj) {
@@ -86,7 +86,7 @@ func (w *World) MustGet(obj client.Object) {
 	}
 }
 
-// Find reads an object anew and reports whether it exists.
+// Find reads an object again and reports whether it exists.
 func (w *World) Find(obj client.Object) bool {
 	w.T.Helper()
 	err := w.Get(w.ctx(), client.ObjectKeyFromObject(obj), obj)

@@ -71,7 +71,7 @@ func TestJudge(t *testing.T) {
 		},
 		"a property changes": {change: func(p *Profile) { p.Status.Properties[0].Value = "2" }},
 		"a label comes":      {change: func(p *Profile) { p.Labels["env"] = "prod" }},
-		"somebody's finalizer comes": {
+		"another client adds a finalizer": {
 			change: func(p *Profile) { p.Finalizers = []string{"argoproj.io/cluster-profile-finalizer"} },
 		},
 		"another CA comes beside the old": {

@@ -46,13 +46,13 @@ func TestProfileGuard(t *testing.T) {
 			gate: saidByGate{Allowed: true}, annotations: kept,
 			want: profiles.Verdict{Reason: "ProfilesKept", Message: why},
 		},
-		"upstream writes them, but for access providers": {
+		"upstream writes them, except access providers": {
 			gate: on, want: profiles.Verdict{Reason: "UpstreamGateOn", Message: "it is on", Access: true},
 		},
 		"upstream writes them, and an uninstallation keeps them": {
 			gate: on, annotations: kept, want: profiles.Verdict{Reason: "UpstreamGateOn", Message: "it is on"},
 		},
-		"nobody knows whose they are": {
+		"it is unknown whose they are": {
 			gate: unknown, want: profiles.Verdict{Reason: "UpstreamGateUnknown", Message: "who knows"},
 		},
 		"it cannot be told yet": {gate: saidByGate{}, want: profiles.Verdict{}},

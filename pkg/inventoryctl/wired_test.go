@@ -755,7 +755,7 @@ func TestFailureIsOneLine(t *testing.T) {
 		"property without OCM":       {empty, "explain c p", "serves no ManagedClusters"},
 		"doctor without OCM":         {empty, "doctor", "it is not a hub of Open Cluster Management 1.2.1 or later"},
 		"diff without OCM":           {empty, "diff", "serves no ManagedClusters"},
-		"nobody answers":             {nowhere, "matrix", "see whether https://127.0.0.1:1 is the hub and is up"},
+		"no server answers":          {nowhere, "matrix", "see whether https://127.0.0.1:1 is the hub and is up"},
 		"a website answers":          {website, "matrix", "is the hub's API server, or choose another with --context"},
 		"no kubeconfig":              {missing, "list", "kubeconfig"},
 		"no such context":            {empty, "list --context=x", "context"},

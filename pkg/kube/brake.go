@@ -138,15 +138,15 @@ func (b *Brake[K]) Wrote(key K, what Write, before, after string, now time.Time)
 }
 
 // Lost records a write that the API server refused because another client had changed the
-// object once more. The budget is for writes that watchers see, so it is none of these.
+// object again. The budget is for writes that watchers see, so it is none of these.
 func (b *Brake[K]) Lost(key K, what Write, before string, now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.state(key, now).count(what, before, now)
 }
 
-// Contested returns how much longer an object counts as contested if nobody changes it from
-// now on. Zero means that it is not contested: no repair ever had to wait, or the object
+// Contested returns how much longer an object counts as contested if no client changes it
+// from now on. Zero means that it is not contested: no repair ever had to wait, or the object
 // has been left alone for long enough.
 func (b *Brake[K]) Contested(key K, now time.Time) time.Duration {
 	b.mu.Lock()

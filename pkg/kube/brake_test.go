@@ -114,7 +114,7 @@ func TestBrake(t *testing.T) {
 			},
 			writes: 11, wait: 10 * time.Second,
 		},
-		"an object that somebody deletes again and again": {
+		"an object that another client deletes again and again": {
 			during: func(f *fight) {
 				for range 20 {
 					f.version = 0
@@ -134,7 +134,7 @@ func TestBrake(t *testing.T) {
 			},
 			writes: 20,
 		},
-		"somebody who changes each write on its way": {
+		"a webhook that changes each write": {
 			during: func(f *fight) {
 				for range 20 {
 					if f.brake.Check("object", Rewrite, f.at(), f.now) == nil {
@@ -162,7 +162,7 @@ func TestBrake(t *testing.T) {
 	}
 }
 
-func TestBrakeReportsAFightOnceUntilItRests(t *testing.T) {
+func TestBrakeReportsContentionOnceUntilItEnds(t *testing.T) {
 	f := newFight(t)
 	for range RepairsAtOnce {
 		f.foreign()
@@ -296,7 +296,7 @@ func TestABudgetForEachObject(t *testing.T) {
 			},
 			writes: 10 + 9, wait: every,
 		},
-		"nobody waits for long after the clock was set back": {
+		"no long wait after the clock was set back": {
 			during: func(f *fight) {
 				for range 10 {
 					f.changes(1)

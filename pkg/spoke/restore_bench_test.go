@@ -72,7 +72,7 @@ func benchOutage(b *testing.B, agents int, connect func(*rest.Config) *rest.Conf
 	mark := func(name, value string) {
 		w.MustMerge(ocmtest.Addon(name), `{"metadata":{"labels":{"state":"`+value+`"}}}`)
 	}
-	for round := range 4 { // the restored hub gets as far as the first of these rounds
+	for round := range 4 { // the restored hub reaches only the first of these rounds
 		for _, name := range names {
 			mark(name, []string{"1", "2", "3", "lost"}[round])
 		}

@@ -180,7 +180,7 @@ func TestFromManagedCluster(t *testing.T) {
 	}
 }
 
-// An unrequested provider is not published, and somebody else's entry named direct is not
+// An unrequested provider is not published, and another client's entry named direct is not
 // touched.
 func TestUnmentionedClusterHasNoDirectAccess(t *testing.T) {
 	d := decide(ClusterProxyOptions{}, endpoint{}, clusterFacts{name: "c1"})

@@ -64,7 +64,7 @@ func TestMerge(t *testing.T) {
 			direct:  none,
 			want:    entries{proxy, other},
 		},
-		"somebody's addition to ours is undone": {
+		"another client's addition to ours is undone": {
 			current: entries{proxied},
 			proxy:   published(proxy),
 			direct:  none,
@@ -95,19 +95,19 @@ func TestMerge(t *testing.T) {
 			direct:  published(direct),
 			want:    entries{stale, direct, other},
 		},
-		"unknown, written last by somebody else": {
+		"unknown, written last by another client": {
 			current: entries{other, stale},
 			proxy:   unknown,
 			direct:  published(direct),
 			want:    entries{direct, other, stale},
 		},
-		"somebody else's direct, not opted in": {
+		"another client's direct, not opted in": {
 			current: entries{other, foreignDirect},
 			proxy:   none,
 			direct:  none,
 			want:    entries{other, foreignDirect},
 		},
-		"somebody else's direct, opted in": {
+		"another client's direct, opted in": {
 			current: entries{other, foreignDirect},
 			proxy:   none,
 			direct:  published(direct),

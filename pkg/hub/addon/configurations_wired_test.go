@@ -329,7 +329,7 @@ func shared(r *rollout) {
 	r.Wire.Reset()
 
 	r.config("shared", zoneB)
-	r.wrote() // nobody's turn has come
+	r.wrote() // no cluster's turn has come
 	r.refer(first, "shared")
 	r.runs(first, "b")
 	r.wrote("PATCH manifestworks")

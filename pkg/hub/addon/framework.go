@@ -123,7 +123,7 @@ type controllers struct {
 	hashes []factory.Controller
 
 	informers []starter
-	synced    []toolscache.InformerSynced // of these and of the manager's cache, but for revisions
+	synced    []toolscache.InformerSynced // of these and of the manager's cache, without revisions
 	revisions *revisionInformer
 	addons    toolscache.Indexer
 	works     toolscache.Indexer

@@ -157,7 +157,7 @@ func TestGrants(t *testing.T) {
 		t.Errorf("writes to repair it: %v", writes)
 	}
 	if binding.Labels["example.com/theirs"] != "stays" {
-		t.Error("a label of somebody else was removed")
+		t.Error("another client's label was removed")
 	}
 
 	addon.UID = "another-installation"
@@ -234,7 +234,7 @@ func TestGrantsOfOthersAreLeftAlone(t *testing.T) {
 		existing *rbacv1.RoleBinding
 		problem  string
 	}{
-		"a binding somebody else made": {
+		"another client's binding": {
 			existing: &rbacv1.RoleBinding{
 				RoleRef: rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: "view"},
 			},

@@ -239,7 +239,8 @@ func worksOf(works workclient.Interface, hosting bool) (informers []starter, joi
 // joinedWorks are informers of different ManifestWorks that the framework uses like one.
 type joinedWorks []workinformers.ManifestWorkInformer
 
-// Informer returns an informer of all, as far as the framework and this package use it.
+// Informer returns an informer of all works, with the methods that the framework and this
+// package use.
 func (w joinedWorks) Informer() toolscache.SharedIndexInformer {
 	all := make([]toolscache.SharedIndexInformer, len(w))
 	for i, works := range w {
@@ -430,7 +431,7 @@ func workChanged(before, after *workv1.ManifestWork) bool {
 	return !apiequality.Semantic.DeepEqual(&old, &current)
 }
 
-// addonTrimmer drops fields of addons that nobody reads, and shares what they repeat.
+// addonTrimmer drops fields of addons that nothing reads, and shares what they repeat.
 type addonTrimmer struct {
 	owners     kube.Repeats[[]metav1.OwnerReference]
 	supported  kube.Repeats[[]addonv1beta1.ConfigGroupResource]

@@ -292,7 +292,7 @@ func (r *revisions) stepByStep() {
 	r.settle()
 
 	r.offers(two)
-	r.wrote() // nobody's turn has come
+	r.wrote() // no cluster's turn has come
 	r.getsWithoutHash(first, two)
 	r.wrote() // the hash follows
 	r.gets(first, two)
@@ -446,7 +446,7 @@ func (r *revisions) isCleanedUp(addon *addonv1beta1.ManagedClusterAddOn) {
 	}
 	r.MustGet(addon)
 	if !slices.Contains(addon.Finalizers, hookFinalizer) {
-		r.T.Errorf("finalizers %v: nobody waits for the clean-up", addon.Finalizers)
+		r.T.Errorf("finalizers %v: nothing waits for the clean-up", addon.Finalizers)
 	}
 }
 
@@ -494,7 +494,7 @@ func (r *revisions) missingRevision() {
 	r.has(addon, "v1")
 }
 
-// A revision cannot be edited. One that is recreated with other content reaches nobody
+// A revision cannot be edited. One that is recreated with other content reaches no agent
 // before OCM says so.
 func (r *revisions) editedInPlace() {
 	one := r.revision("v1", "2")

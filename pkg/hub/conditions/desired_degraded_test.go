@@ -117,7 +117,7 @@ func TestDegraded(t *testing.T) {
 			have: list(ocmtest.Condition("Available", "False", "ProbeUnavailable", "no"), synced, copied, well),
 			want: list(synced, copied),
 		},
-		"somebody else altered it": {
+		"another client altered it": {
 			have: list(synced, copied, degraded("Wrong", "somebody's")), want: list(synced, copied), written: list(well),
 		},
 	}

@@ -70,7 +70,7 @@ func TestDecideTarget(t *testing.T) {
 			given:  good(func(s *situation) { s.t.selection = selection.Result{Answer: selection.No, Why: "is out"} }),
 			action: withdraw, reason: "TargetNotEntitled", why: "the cluster is out",
 		},
-		"the rule says no, of a namespace nobody named: it goes without a word": {
+		"the rule says no, in a namespace that is not named: withdrawn, and not reported": {
 			given: good(func(s *situation) {
 				s.o.silent = true
 				s.t.selection = selection.Result{Answer: selection.No, Why: "is out"}
@@ -89,21 +89,21 @@ func TestDecideTarget(t *testing.T) {
 			action: withdraw, reason: "TargetNotEntitled", why: "the cluster is out",
 		},
 		"upstream's syncer is on: nothing is written": {given: good(func(s *situation) { s.o.paused = true }), action: leave},
-		"the rule says no while nobody can tell whether the syncer is on: it goes": {
+		"the rule says no while it is unknown whether the syncer is on: withdrawn": {
 			given: good(func(s *situation) {
 				s.o.unknown = "cannot be read"
 				s.t.selection = selection.Result{Answer: selection.No, Why: "is out"}
 			}),
 			action: withdraw, reason: "TargetNotEntitled", why: "the cluster is out",
 		},
-		"nobody can tell whether the syncer is on: nothing is written": {
+		"unknown whether the syncer is on: nothing is written": {
 			given: good(func(s *situation) { s.o.unknown = "cannot be read" }), action: leave,
 		},
 		"the rule knows no answer: what is there stays": {
 			given:  good(func(s *situation) { s.t.selection = selection.Result{Why: "is undecided"} }),
 			action: maintain, reason: "SelectionUnknown", why: "the cluster is undecided",
 		},
-		"the namespace could not be observed: what is there stays, and nobody is told": {
+		"the namespace could not be observed: what is there stays, and nothing is reported": {
 			given: good(func(s *situation) {
 				s.t.selection, s.t.profile, s.t.err = selection.Result{}, observedProfile{}, errors.New("no answer")
 			}),

@@ -106,8 +106,8 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// Another goal starts over: its first failure is retried as soon as any first one.
-func TestAnotherGoalIsAnotherAttempt(t *testing.T) {
+// A different goal starts over: its first failure is retried as soon as any first one.
+func TestADifferentOperationIsADifferentAttempt(t *testing.T) {
 	f, what := newFailures(testingclock.NewFakePassiveClock(time.Unix(0, 0))), attempt{alice, "team", writing}
 	for range 5 {
 		f.record(what, goal{}, failedNow, true)

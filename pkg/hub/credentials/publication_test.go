@@ -66,8 +66,8 @@ func TestTokenIsCopiedWhereNamedAndSelected(t *testing.T) {
 
 func TestForgedProfilesGetNothing(t *testing.T) {
 	s := newScene(t)
-	// A tenant creates a profile like ours in an unbound namespace, and somebody even names
-	// that namespace.
+	// A tenant creates a profile like ours in an unbound namespace, and a user even names that
+	// namespace.
 	forged := s.world.team()
 	profile := ocmtest.OurProfile(forged, s.cluster)
 	profile.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "x", UID: s.profile.UID}}

@@ -48,7 +48,7 @@ type Reconciler struct {
 	failures   *failures
 	grants     *grants.Grants
 	outcomes   *report.Outcomes
-	metrics    *metrics.Metrics // nil: nobody counts
+	metrics    *metrics.Metrics // nil: not counted
 	clock      clock.PassiveClock
 	failing    kube.Debounce[types.NamespacedName] // by account
 
@@ -186,7 +186,7 @@ type effect struct {
 
 func (e effect) ok() bool { return !e.failed() && !e.undecided && !e.lost }
 
-// refused reports whether something failed that stays so until somebody acts.
+// refused reports whether something failed that stays so until a user acts.
 func (e effect) refused() bool { return e.failing && !e.undecided }
 
 // failed reports whether an attempt must not be repeated at once.

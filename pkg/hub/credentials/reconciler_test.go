@@ -422,7 +422,7 @@ func (v *still) unseen() {
 
 // A manager that has just started says nothing about an account before the rule can be applied, nor
 // while its token is missing for a moment then: the condition stays as it was.
-func TestNothingIsSaidBeforeTheRuleCanBeApplied(t *testing.T) {
+func TestNothingIsReportedBeforeTheRuleIsReady(t *testing.T) {
 	s := newStepper(t)
 	v := s.still(s.Name("early"))
 	v.rule.say(v.team, v.cluster, selection.Result{Why: "has not been evaluated yet", Untrusted: true, NotReady: true})

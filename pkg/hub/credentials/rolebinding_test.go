@@ -46,7 +46,7 @@ func TestUnneededRoleBindingsAreRemoved(t *testing.T) {
 	}
 }
 
-// A RoleBinding that somebody holds still grants what it grants.
+// A RoleBinding that a finalizer holds still grants its rights.
 func TestAHeldGrantKeepsNoWithdrawalWaiting(t *testing.T) {
 	s := newScene(t)
 	s.settled()
@@ -69,7 +69,7 @@ func TestAHeldGrantKeepsNoWithdrawalWaiting(t *testing.T) {
 	s.withdrawn()
 }
 
-// Where somebody took the manager's right away and put another in its place, nothing can be
+// Where another client replaced the manager's right with another one, nothing can be
 // withdrawn; everywhere else it is.
 func TestASquattedGrantKeepsNoOtherWithdrawalWaiting(t *testing.T) {
 	s := newScene(t)

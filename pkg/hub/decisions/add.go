@@ -154,8 +154,8 @@ func (d *decisions) served(ctx context.Context) bool {
 	return err != nil || standing != watch.Unserved
 }
 
-// touched enqueues the Placement to which a PlacementDecision belongs or belonged, whoever
-// made it. If profiles wait for a withdrawal, that is urgent.
+// touched enqueues the Placement to which a PlacementDecision belongs or belonged, no matter
+// who made it. If profiles wait for a withdrawal, that is urgent.
 func (d *decisions) touched(ctx context.Context, obj client.Object) []reconcile.Request {
 	decision, ok := obj.(*inventoryv1alpha1.PlacementDecision)
 	if !ok {

@@ -19,8 +19,8 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 )
 
-// A profile that somebody has deleted, for instance with its namespace, is not referred to
-// when the Placement is recreated before the profile.
+// A profile that is being deleted, for instance with its namespace, is not referred to when
+// the Placement is recreated before the profile.
 func TestAForgottenProfileIsNotReferredTo(t *testing.T) {
 	r := NewReferences(nil)
 	placement, pair := types.NamespacedName{Namespace: "team", Name: "p"},
@@ -65,7 +65,7 @@ func (c profileCache) Get(_ context.Context, key types.NamespacedName, into clie
 func (profileCache) List(context.Context, client.ObjectList, ...client.ListOption) error { return nil }
 
 // After a start, pairs may have been reconciled before the slices were known.
-func TestWhatSlicesReferToWronglyIsAskedAbout(t *testing.T) {
+func TestWrongReferencesEnqueueTheirPairs(t *testing.T) {
 	going, others := ocmtest.OurProfile("team", "going"), ocmtest.OurProfile("team", "others")
 	going.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
 	others.Spec.ClusterManager.Name = "another-manager"

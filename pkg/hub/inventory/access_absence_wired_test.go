@@ -63,7 +63,7 @@ func TestMomentaryReplacementWritesNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := w.in(t)
-			for range 2 { // each absence begins anew
+			for range 2 { // each absence starts over
 				replaced.take(w)
 				w.marker()
 				now.Step(8 * time.Second)

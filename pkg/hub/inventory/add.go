@@ -289,7 +289,7 @@ func (i *inventory) knowsProfileAPI() bool {
 	return known && err == nil
 }
 
-// prepare prepares the rule, as far as the hub serves what it reads.
+// prepare prepares the rule for the kinds that the hub serves.
 func (i *inventory) prepare(ctx context.Context) (withProfiles bool, err error) {
 	if withProfiles, _, err = i.servesProfiles(ctx); err != nil {
 		return false, err

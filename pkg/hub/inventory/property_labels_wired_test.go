@@ -16,7 +16,7 @@ import (
 )
 
 // A property comes, toggles within the profile's budget, stops being a label value and goes,
-// also while no manager runs. Somebody else's label stays all the while.
+// also while no manager runs. Another client's label always stays.
 func TestLabelsFollowProperties(t *testing.T) {
 	w := newWorld(t, wiredHub.Config(t))
 	t.Cleanup(func() { clearHub(w) })

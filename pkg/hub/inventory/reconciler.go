@@ -29,13 +29,13 @@ const (
 	// maxErrorBytes bounds how much of an API server's error messages repeat.
 	maxErrorBytes = 300
 
-	// referenceWait is the longest that a profile's removal waits until nothing refers to
-	// it any more. Whoever can make writes of references fail must not keep it alive;
-	// copies of tokens do not wait at all.
+	// referenceWait is the longest that a profile's removal waits until nothing refers to it any
+	// more. Users who can make writes of references fail must not keep it alive; copies of
+	// tokens do not wait at all.
 	referenceWait = 3 * time.Second
 
 	// heldBackAfter is for how long changes of a profile must have had to wait for its budget,
-	// one after the other, before somebody is told.
+	// one after the other, before that is reported.
 	heldBackAfter = time.Minute
 )
 
@@ -140,8 +140,8 @@ func (r *Reconciler) observe(ctx context.Context, pair types.NamespacedName) (pr
 	if !o.ProfileAPI {
 		return o, 0, nil
 	}
-	// The verdict is requested after observing: a change that somebody made because the
-	// guard forbids writing must not be answered under an older verdict that allows it.
+	// The verdict is requested after observing: a change that a user made because the guard
+	// forbids writing must not be answered under an older verdict that allows it.
 	if o.Verdict, err = r.guard.Verdict(ctx); err != nil {
 		return o, 0, err
 	}
@@ -174,8 +174,8 @@ func (r *Reconciler) conclude(ctx context.Context, o profiles.Observed, t taken)
 		r.holdReferences(ctx, o.Pair)
 		return r.finish(ctx, o.Pair, t)
 	case apierrors.IsAlreadyExists(t.err):
-		// Somebody else was first, or the response to our own request was lost. The
-		// profile's event will show which.
+		// Another client was first, or the response to our own request was lost. The profile's
+		// event will show which.
 		return reconcile.Result{RequeueAfter: kube.StaleAfter}, nil
 	}
 	if t.err == nil && o.Cluster != nil {
@@ -348,7 +348,7 @@ func (r *Reconciler) applyUrgent(ctx context.Context, o *profiles.Observed, desi
 	}
 }
 
-// applyAccess writes only the access providers, to a profile that somebody else maintains.
+// applyAccess writes only the access providers, to a profile that another client maintains.
 func (r *Reconciler) applyAccess(ctx context.Context, o *profiles.Observed) error {
 	desire := func(o profiles.Observed) *inventoryv1alpha1.ClusterProfile {
 		desired := o.Profile.DeepCopy()

@@ -584,7 +584,7 @@ func TestContentIsUpdatedWhileUnknown(t *testing.T) {
 
 func TestDeleteAffectsOnlyTheObservedProfile(t *testing.T) {
 	tests := map[string]func(*stepper, *inventoryv1alpha1.ClusterProfile){
-		"recreated by somebody": func(s *stepper, p *inventoryv1alpha1.ClusterProfile) {
+		"recreated by another client": func(s *stepper, p *inventoryv1alpha1.ClusterProfile) {
 			s.MustDelete(p)
 			fresh := &inventoryv1alpha1.ClusterProfile{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace,
 				Name: p.Name, Labels: p.Labels}, Spec: p.Spec}
@@ -607,7 +607,7 @@ func TestDeleteAffectsOnlyTheObservedProfile(t *testing.T) {
 				t.Errorf("reconcile = %v, want a conflict", err)
 			}
 			if s.mine() == nil {
-				t.Error("a profile that nobody looked at was deleted")
+				t.Error("a profile that was not read was deleted")
 			}
 		})
 	}
@@ -665,7 +665,7 @@ func TestAStaleCacheCausesNoSecondWrite(t *testing.T) {
 		s.settled()
 	})
 
-	t.Run("a cache that never catches up does not stop the work for ever", func(t *testing.T) {
+	t.Run("a cache that never catches up does not stop the work forever", func(t *testing.T) {
 		s := newStepper(t, mapHub)
 		frozen(s)
 		s.mustStep(post, patchStatus)
@@ -873,7 +873,7 @@ func TestRefusalsAreReportedAndRetried(t *testing.T) {
 		s.settled()
 		s.came(report.Failed, "the Namespace is being deleted")
 	})
-	t.Run("a conflict is nobody's business, and no write follows until the cache shows the other one", func(t *testing.T) {
+	t.Run("a conflict is not reported, and no write follows until the cache shows the other one", func(t *testing.T) {
 		s := newStepper(t, mapHub)
 		s.mustStep(post, patchStatus)
 		s.claims(ocmtest.Claim("a", "x"))
@@ -1080,7 +1080,7 @@ func TestAServerThatFailsIsNotReported(t *testing.T) {
 	}
 }
 
-// Somebody removes or edits the list of copied labels: they are still ours, and others'
+// Another client removes or edits the list of copied labels: they are still ours, and others'
 // labels are not.
 func TestCopiedLabelsAreRecognizedWithoutTheirList(t *testing.T) {
 	const list = "inventory.open-cluster-management.io/copied-labels"

@@ -112,7 +112,7 @@ func TestAProfileWaitsForItsReferences(t *testing.T) {
 }
 
 // A wait that ended otherwise does not count for the next.
-func TestAProfileThatIsWantedAgainWaitsAnew(t *testing.T) {
+func TestAProfileThatIsWantedAgainStartsANewWait(t *testing.T) {
 	s, refs := newReferred(t)
 	s.mustStep(post, patchStatus)
 	refs.refers = true
@@ -175,7 +175,7 @@ func TestReferencesToMissingProfiles(t *testing.T) {
 		s.settled()
 		refs.heard(t, selection.No)
 	})
-	t.Run("somebody deletes it, and its finalizers hold it", func(t *testing.T) {
+	t.Run("another client deletes it, and its finalizers hold it", func(t *testing.T) {
 		s, refs := newReferred(t)
 		s.mustStep(post, patchStatus)
 		s.MustMerge(s.mine(), `{"metadata":{"finalizers":["example.com/hold"]}}`)

@@ -396,7 +396,7 @@ func TestInventoryWaitsForItsAPIAndResumes(t *testing.T) {
 	w.synced(c.Name)
 	first := w.Profile(ns, c.Name)
 
-	// Somebody deletes the CRD, and with it every profile, and brings it back.
+	// A user deletes the CRD, and with it every profile, and recreates it.
 	crd := kube.Partial(kube.CRDKind)
 	crd.Name = "clusterprofiles.multicluster.x-k8s.io"
 	w.MustDelete(crd)
@@ -421,8 +421,8 @@ func TestInventoryWaitsForItsAPIAndResumes(t *testing.T) {
 	})
 	w.synced(c.Name)
 
-	// Somebody deletes the addons' CRD, and with it every addon: nothing is known
-	// of the inventory then, so nothing is deleted.
+	// A user deletes the addons' CRD, and with it every addon: nothing is known of the inventory
+	// then, so nothing is deleted.
 	quiet := w.Namespace("team", nil)
 	w.Bind(quiet, set.Name)
 	w.exists(quiet, c.Name, true)

@@ -213,7 +213,7 @@ var writing = map[string]struct {
 // Another client writes a property of its own twice a second while the spoke edits its. No
 // version of the profile lacks what either wrote, no consumer breaks, nothing is contested,
 // and the manager writes once for each edit.
-func TestWritersBesideASpokeThatEdits(t *testing.T) {
+func TestOtherWritersWhileASpokeEdits(t *testing.T) {
 	for name, form := range writing {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -299,7 +299,7 @@ func TestTheAuthorsOfPropertiesSurviveARestart(t *testing.T) {
 				_, err := form.write(s, name, value)
 				apitest.Must(t, err)
 			}
-			t.Log("nobody else has written, so nothing is listed")
+			t.Log("no other client has written, so nothing is listed")
 			s.recorded(0, "")
 			s.stop()
 			s.claims(ocmtest.Claim("w", "0"))
@@ -409,7 +409,7 @@ func TestServerSideApplyOfAnAtomicListCostsABoundedNumberOfWrites(t *testing.T) 
 	s.shows("x", "0", "agents.x-k8s.io/last-seen", value)
 }
 
-func TestOthersMayWriteMany(t *testing.T) {
+func TestOthersMayWriteManyProperties(t *testing.T) {
 	for name, form := range map[string]apitest.CRDs{
 		"list maps": apitest.ClusterProfile(), "atomic lists": apitest.AtomicClusterProfile(),
 	} {

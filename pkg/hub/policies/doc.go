@@ -1,6 +1,6 @@
 // Package policies checks that the chart's ValidatingAdmissionPolicies are enforced. They limit
-// what a stolen token of the manager can do, and nothing else shows that somebody has removed or
-// weakened one.
+// what a stolen token of the manager can do, and nothing else shows that one was removed or
+// weakened.
 //
 //   - desired.go lists what the chart installs: which requests each policy matches.
 //   - judge.go compares a policy and its binding with that. It cannot tell whether the expressions

@@ -16,8 +16,8 @@ import (
 // longestMoveOfCopies is how long copies of tokens stay while a cluster may be moving between slices.
 const longestMoveOfCopies = kube.AbsenceCounts
 
-// settleAbsence returns how long to wait before something is taken away because a cluster,
-// or its addon, is absent. When the time has come, it decides anew from the present cache.
+// settleAbsence returns how long to wait before something is taken away because a cluster, or
+// its addon, is absent. When that time is over, it decides again from the current cache.
 // While the slices of Placements cannot tell a cluster that moves from one that was removed,
 // the result is Unknown, for as long as longest.
 func (r *Rule) settleAbsence(

@@ -111,7 +111,7 @@ func TestAClusterBetweenTwoSlicesIsKept(t *testing.T) {
 		s.absent()
 		got, err := s.Selected(t.Context(), s.pair, true)
 		if err != nil || got.Answer != rule.Unknown || got.Again != 9*time.Second {
-			t.Errorf("%+v, %v: nobody asks again in time", got, err)
+			t.Errorf("%+v, %v: no retry in time", got, err)
 		}
 		s.later(9 * time.Second)
 		s.copies(rule.No)
@@ -163,7 +163,7 @@ func TestAClusterBetweenTwoSlicesIsKept(t *testing.T) {
 		s.later(2*time.Minute - 10*time.Second)
 		s.settlesAs(rule.No)
 	})
-	t.Run("but for as long as slices lack clusters that are selected", func(t *testing.T) {
+	t.Run("but while slices lack clusters that are selected", func(t *testing.T) {
 		objs := choosing("p", around(100, 50)...)
 		objs[0].(*clusterv1beta1.Placement).Status.NumberOfSelectedClusters++
 		s := newScene(t, objs...)

@@ -132,7 +132,7 @@ func (r *Rule) Reinstalls(ctx context.Context, addon *addonv1beta1.ManagedCluste
 	if (wait > 0 || err != nil) && unread > 0 {
 		return rule.Unknown, err
 	}
-	deleted := seen // a manager that restarts does not wait anew
+	deleted := seen // a manager that restarts does not wait again
 	if at := addon.DeletionTimestamp; at != nil && at.Time.Before(seen) {
 		deleted = at.Time
 	}
@@ -155,7 +155,7 @@ func unknownFor(left time.Duration) rule.Answer {
 }
 
 // PlacementRisk is a Placement of the install strategy from which OCM may remove the addon of
-// clusters that it has chosen all along.
+// clusters that it has chosen without interruption.
 type PlacementRisk struct {
 	Name    string
 	Grouped bool

@@ -180,17 +180,17 @@ func TestUnusualInstallPlacements(t *testing.T) {
 			objs:  slices.Concat(installing("p", append(around(2500, 2499), "c")...), one),
 			keeps: true, named: true, inconclusive: []string{"p"},
 		},
-		"slices of somebody else, not in order": {
+		"another client's slices, not in order": {
 			objs: slices.Concat(selecting(2, []string{"d", "a"}), one), keeps: true, inconclusive: []string{"p"},
 		},
-		"slices of somebody else, with one name twice": {
+		"another client's slices, with one name twice": {
 			objs:  slices.Concat(selecting(2, around(0, 2), around(0, 2)), one),
 			keeps: true, inconclusive: []string{"p"},
 		},
-		"slices of somebody else, too large": {
+		"another client's slices, too large": {
 			objs: slices.Concat(selecting(101, around(50, 51)), one), keeps: true, inconclusive: []string{"p"},
 		},
-		"slices of somebody else, of which the first is not full": {
+		"another client's slices, the first not full": {
 			objs:  slices.Concat(selecting(4, around(2, 0), around(0, 2)), one),
 			keeps: true, inconclusive: []string{"p"},
 		},
@@ -265,7 +265,7 @@ func TestAnInstallSliceLeadsToNoPair(t *testing.T) {
 
 // While the hub does not serve ClusterProfiles, copies hear of the install strategy, too, and do
 // not wait for two minutes.
-func TestCopiesHearOfTheInstallStrategyWithoutProfiles(t *testing.T) {
+func TestCopiesFollowTheInstallStrategyWithoutProfiles(t *testing.T) {
 	s := newScene(t, append(installing("p", "c"), strategy(placementsType, "p"))...)
 	*s.cache.missingCRD = rule.ProfileCRD
 	apitest.Must(t, s.cache.Delete(t.Context(), ocmtest.Addon("c")))
@@ -283,7 +283,7 @@ func TestCopiesHearOfTheInstallStrategyWithoutProfiles(t *testing.T) {
 	s.copies(rule.No)
 }
 
-func TestChangesOfTheInstallStrategyAreTold(t *testing.T) {
+func TestChangesOfTheInstallStrategyNotifySubscribers(t *testing.T) {
 	s := newScene(t)
 	var told []string
 	s.SubscribeInstall(func(namespace string) { told = append(told, namespace) })

@@ -50,7 +50,7 @@ type Rule struct {
 
 	indexed        int         // number of indexes that Prepare has added
 	followsInstall bool        // Prepare has added the handler of the install strategy
-	prepared       atomic.Bool // but for ClusterProfiles
+	prepared       atomic.Bool // except ClusterProfiles
 	ready          atomic.Bool
 }
 
@@ -264,14 +264,14 @@ func (r *Rule) Observe(ctx context.Context, pair types.NamespacedName) (rule.Obs
 	return o, result, nil
 }
 
-// Settle returns the result on which to act, and how long to wait first; 0 means not at
-// all. The caller must wait if the cluster has only just disappeared from the decisions of
-// the namespace's Placements, or these are being written. acting says that the caller would
+// Settle returns the result on which to act, and how long to wait first; 0 means not at all.
+// The caller must wait if the cluster has only just disappeared from the decisions of the
+// namespace's Placements, or these are being written. acting says that the caller would
 // create something because of a Yes or take something away because of a No. Then the result
-// may change: Settle decides an absence from decisions, and that of the addon, anew. The
+// may change: Settle decides an absence from decisions, and that of the addon, again. The
 // result becomes Unknown if slices cannot tell a cluster that moves from one that was
-// removed, if a Placement has only just vanished or the manager has only just started, and
-// if missing objects may have been deleted with their CRD or the cache may be older than this
+// removed, if a Placement has only just vanished or the manager has only just started, and if
+// missing objects may have been deleted with their CRD or the cache may be older than this
 // process, for which Settle reads live. If Again is set then, no event may come.
 //
 // Once Settle has returned 0 for an Unknown that rests on Placements, the routes enqueue
@@ -304,7 +304,7 @@ func (r *Rule) Settle(
 	for _, placement := range result.Undecided {
 		r.settling.await(types.NamespacedName{Namespace: pair.Namespace, Name: placement})
 	}
-	// An event between the observation and await found nobody waiting, so observe again.
+	// An event between the observation and await found no waiting caller, so observe again.
 	again, err := r.observePlacements(ctx, pair)
 	return result, r.settling.see(again, r.clock.Now()), err
 }
@@ -394,13 +394,13 @@ func (r *Rule) Selected(ctx context.Context, pair types.NamespacedName, withdraw
 	}
 	o, result, err := r.Observe(ctx, pair)
 	if err == nil && result.Answer == rule.Unknown && len(result.Undecided) > 0 {
-		// Whoever reads this must hear of the decision, though it may be the one that was
-		// tracked last.
+		// Callers that read this must learn of the decision, even if it is the one that was tracked
+		// last.
 		r.changes.doubt(pair)
 		for _, placement := range result.Undecided {
 			r.settling.await(types.NamespacedName{Namespace: pair.Namespace, Name: placement})
 		}
-		// An event between the observation and await found nobody waiting, so observe again.
+		// An event between the observation and await found no waiting caller, so observe again.
 		o, result, err = r.Observe(ctx, pair)
 	}
 	if err != nil {
@@ -439,7 +439,7 @@ func (r *Rule) Selected(ctx context.Context, pair types.NamespacedName, withdraw
 var ErrProfilesUnserved = errors.New("the hub does not serve " + rule.ProfileCRD)
 
 // Namespaces returns the namespaces that have a ClusterProfile with a cluster's name,
-// whoever made it, or ErrProfilesUnserved.
+// including other clients' profiles, or ErrProfilesUnserved.
 func (r *Rule) Namespaces(ctx context.Context, cluster string) ([]string, error) {
 	standing, err := r.definitions.Standing(ctx, r.cache, rule.ProfileCRD)
 	if err != nil {

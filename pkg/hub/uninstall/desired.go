@@ -140,11 +140,11 @@ type step struct {
 	// waitingFor describes, for a progress message, what is not done yet.
 	waitingFor string
 
-	// failure is set if somebody else has to do something first.
+	// failure is set if a user has to do something first.
 	failure error
 }
 
-// errGrantsStay is the error of RoleBindings that nobody removes.
+// errGrantsStay is the error of RoleBindings that nothing removes.
 var errGrantsStay = errors.New("with credentials.mode=disabled nothing withdraws the copies of tokens that may be left")
 
 func (s step) done() bool { return s.waitingFor == "" }

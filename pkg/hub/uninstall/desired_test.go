@@ -160,7 +160,7 @@ func TestNext(t *testing.T) {
 			keep: true,
 			want: step{waitingFor: "the manager to remove copies of tokens and its RoleBindings for them, in team-a"},
 		},
-		"the manager does not remove its rights: somebody else has to": {
+		"the manager does not remove its rights: a user has to": {
 			seen: observed{definition: definition("Manual", "false"), grants: in("c1"), grantsStay: true},
 			want: step{failure: errGrantsStay},
 		},

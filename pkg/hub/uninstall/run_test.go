@@ -45,8 +45,8 @@ const (
 
 const cleanup = "addon.open-cluster-management.io/addon-pre-delete"
 
-// fixture is a hub on which the addon is installed on two clusters, each with a
-// profile of ours and others of somebody else.
+// fixture is a hub on which the addon is installed on two clusters, each with a profile of
+// ours and others of another client.
 type fixture struct {
 	*ocmtest.Hub
 	wire      *apitest.Wire // what the uninstaller sends
@@ -183,7 +183,7 @@ func (f *fixture) uninstaller(keep bool) *uninstaller {
 	}
 }
 
-// binding creates a RoleBinding to a ClusterRole. Somebody may have removed its labels.
+// binding creates a RoleBinding to a ClusterRole. Another client may have removed its labels.
 func (f *fixture) binding(namespace, name, role string) *rbacv1.RoleBinding {
 	binding := &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
@@ -297,7 +297,8 @@ func TestUninstall(t *testing.T) {
 }
 
 // A manager that handles no tokens removes neither copies nor its RoleBindings for them.
-// Waiting for somebody's to go would never end, and the copies must not be forgotten.
+// Waiting for the deletion of another client's would never end, and the copies must not be
+// forgotten.
 func TestUninstallSaysWhereTokensAreLeft(t *testing.T) {
 	f := newFixture(t)
 	f.free()
@@ -756,7 +757,7 @@ func TestUninstallGivesUpWithoutRights(t *testing.T) {
 }
 
 // TestUninstallDoesNothingWhenAppliedWithTheRest: "helm template" renders the hook, too, so
-// kubectl or another tool may create its Job where nobody uninstalls.
+// kubectl or another tool may create its Job where nothing is being uninstalled.
 func TestUninstallDoesNothingWhenAppliedWithTheRest(t *testing.T) {
 	f := newFixture(t)
 	f.free()

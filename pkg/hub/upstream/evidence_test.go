@@ -84,7 +84,7 @@ func (w *gateWorld) tells() {
 	select {
 	case <-w.called:
 	case <-time.After(apitest.Patience):
-		w.Fatal("nobody was told")
+		w.Fatal("no subscriber was notified")
 	}
 }
 
@@ -106,7 +106,7 @@ func TestGateKeepsItsStateUntilItsRolesAbsenceLasted(t *testing.T) {
 			w.time.Step(10*time.Second - 1)
 			w.says(test.was)
 			if len(w.called) > 0 {
-				t.Error("somebody was told before it counts")
+				t.Error("a subscriber was notified before it counts")
 			}
 			w.time.Step(1)
 			w.tells()

@@ -25,7 +25,7 @@ type Event struct {
 }
 
 // AddEvent keeps an event if it concerns the cluster and none for the same reason about the
-// same object is newer. Anybody who may create events can make one that looks like the
+// same object is newer. Any user who may create events can make one that looks like the
 // manager's, so an event proves nothing.
 func (p *PairFacts) AddEvent(event *eventsv1.Event) {
 	if !concerns(event, p.Cluster) {

@@ -96,7 +96,7 @@ type Report struct {
 // IsDone reports whether every cluster has the revision that it is to get.
 func (r Report) IsDone() bool { return r.Done == r.Total }
 
-// DiffersFrom reports whether somebody who has seen another report learns something from this one.
+// DiffersFrom reports whether this report says anything that the other does not.
 func (r Report) DiffersFrom(other Report) bool { return !reflect.DeepEqual(r, other) }
 
 // Report computes the report.

@@ -30,10 +30,10 @@ const (
 	// then one object after the other, kind by kind.
 	RestoreTime = time.Minute
 
-	// RestoreLimit is the longest that such a CRD's missing objects are disregarded,
-	// however often objects are added: a fleet that always grows must not keep unwanted
-	// objects for ever. Ten thousand clusters, each with its addon and an account, take 25
-	// minutes at twenty objects a second.
+	// RestoreLimit is the longest that such a CRD's missing objects are disregarded, however
+	// often objects are added: a fleet that always grows must not keep unwanted objects forever.
+	// Ten thousand clusters, each with its addon and an account, take 25 minutes at twenty
+	// objects a second.
 	RestoreLimit = 30 * time.Minute
 
 	// relistRecheck is how soon to check again whether an informer has caught up with a
@@ -60,7 +60,7 @@ const (
 	Served
 )
 
-// Source is a kind whose absent objects somebody acts on.
+// Source is a kind whose absent objects a controller acts on.
 type Source struct {
 	// CRD is the name of the kind's CustomResourceDefinition.
 	CRD string
@@ -81,7 +81,7 @@ type informer interface {
 }
 
 // Definitions distinguishes objects that vanished with their CustomResourceDefinition from
-// objects that somebody deleted. The API server deletes the objects first and the CRD last,
+// objects that a client deleted. The API server deletes the objects first and the CRD last,
 // so watches see ordinary deletions; and restoring the objects requires a new CRD first.
 //
 // Caches may lag: a cached CRD may look healthy although its objects are being deleted. So
@@ -333,8 +333,8 @@ func (d *Definitions) Confirm(ctx context.Context, names ...string) (doubtful st
 	return d.confirmAll(ctx, Served, names)
 }
 
-// ConfirmPresent is Confirm for objects that exist and are being deleted. Restoring does
-// not matter then: somebody deletes these objects even if others of their kind are being
+// ConfirmPresent is Confirm for objects that exist and are being deleted. Restoring does not
+// matter then: these objects are being deleted even if others of their kind are being
 // restored.
 func (d *Definitions) ConfirmPresent(ctx context.Context, names ...string) (doubtful string, err error) {
 	return d.confirmAll(ctx, Restoring, names)

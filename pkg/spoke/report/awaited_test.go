@@ -40,7 +40,7 @@ func TestClaimsAreAwaitedUntilTheyAreLate(t *testing.T) {
 			properties: props("late", "soon", "new"), counted: ours("new", "soon"), wait: time.Second,
 			after: since{"late": after(-5 * time.Second), "soon": after(-4 * time.Second), "new": begin},
 		},
-		"a claim of somebody else is an answer": {
+		"another client's claim is an answer": {
 			properties: props("a"), claims: theirs("a"), counted: theirs("a"), after: since{},
 		},
 		"a property that is not to be published is not waited for": {

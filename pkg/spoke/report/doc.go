@@ -2,11 +2,11 @@
 // ManagedClusterAddOn on the hub: how many ClusterProperties are published, which are not,
 // and why.
 //
-// The klusterlet reports a limited number of custom claims and mentions the others
-// only in its log. The report therefore predicts which ones it cuts off, in the
-// klusterlet's own order and over all claims of the spoke, whoever created them. It
-// compares properties with claims instead of relying on what the publisher has
-// done, so that it is also correct after a restart.
+// The klusterlet reports a limited number of custom claims and mentions the others only in
+// its log. The report therefore predicts which ones it cuts off, in the klusterlet's own
+// order and over all claims of the spoke, including those of other clients. It compares
+// properties with claims instead of relying on what the publisher has done, so that it is
+// also correct after a restart.
 //
 // It owns that one entry of status.conditions. The klusterlet, addon-framework,
 // Open Cluster Management's addon manager and this addon's hub manager write other

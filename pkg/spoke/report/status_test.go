@@ -79,7 +79,7 @@ func TestDesiredCondition(t *testing.T) {
 			status: "False", reason: "PartiallyPublished",
 			message: "1 of 2 properties published. Left out: b.example.com (its name is reserved).",
 		},
-		"a claim of ours that somebody labeled to stay": {
+		"our claim, labeled to stay": {
 			seen: observed{
 				api:        served,
 				limit:      many,

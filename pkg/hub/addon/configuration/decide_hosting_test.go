@@ -29,7 +29,7 @@ func TestAHostedAgentHasANamespaceOfItsOwn(t *testing.T) {
 	if one == another {
 		t.Errorf("two clusters share the namespace %s", one)
 	}
-	// Somebody names a cluster so that its namespace could be that of another one.
+	// A user names a cluster so that its namespace could be that of another one.
 	name := strings.TrimPrefix(one, "cluster-inventory-")
 	if len(validation.IsDNS1123Label(name)) == 0 && ownwork.HostedNamespace(name) == one {
 		t.Errorf("the cluster %s shares the namespace %s", name, one)

@@ -69,8 +69,8 @@ func (o *Outcomes) Type() string { return contract.ConditionConfigurationApplied
 func (o *Outcomes) Subscribe(changed func(cluster string)) { o.changed = changed }
 
 // Desired implements conditions.Source. Until there is an outcome, an existing condition
-// stays, and a missing one stays absent: after a start, a cluster that waits for its turn
-// has none for a long time. That delays no other condition, and nobody asks again.
+// stays, and a missing one stays absent: after a start, a cluster that waits for its turn has
+// none for a long time. That delays no other condition, and no caller asks again.
 func (o *Outcomes) Desired(ctx context.Context, cluster string) (*conditions.Desired, error) {
 	if known, ok := o.byCluster.Get(cluster); ok {
 		return configurationApplied(known), nil

@@ -76,7 +76,7 @@ func (o overrides) applyTo(v manifests.Values) manifests.Values {
 }
 
 // fieldErrors are those in a configuration, each with its field. They never contain values of
-// fields in which somebody may have put a password.
+// fields that may hold a password.
 type fieldErrors []string
 
 func (m *fieldErrors) add(field, format string, args ...any) {

@@ -140,7 +140,7 @@ proxyConfig:
 }
 
 // Each mistake names its field, and nothing of a configuration with a mistake is used.
-func TestValidateConfigurationNamesTheMistake(t *testing.T) {
+func TestValidateConfigurationNamesTheField(t *testing.T) {
 	encode := func(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
 	toleration := func(text string) string { return "nodePlacement: {tolerations: [" + text + "]}" }
 	limits := func(text string) string {
@@ -167,7 +167,7 @@ func TestValidateConfigurationNamesTheMistake(t *testing.T) {
 			spec: "agentInstallNamespace: kube-system",
 			want: `spec.agentInstallNamespace: "kube-system" is reserved for Kubernetes`,
 		},
-		"the namespace of whoever names none": {
+		"the default namespace": {
 			spec: "agentInstallNamespace: default",
 			want: `spec.agentInstallNamespace: "default" is reserved for Kubernetes`,
 		},
@@ -306,7 +306,7 @@ func TestValidateConfigurationNamesTheMistake(t *testing.T) {
 	}
 }
 
-func TestValidateConfigurationNamesEveryMistake(t *testing.T) {
+func TestValidateConfigurationReportsAllErrors(t *testing.T) {
 	_, wrong := validateConfiguration(spec(t, `
 customizedVariables: [{name: a, value: b}]
 proxyConfig: {httpProxy: "http://user:secret@"}

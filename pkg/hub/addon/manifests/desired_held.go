@@ -211,8 +211,8 @@ func (t template) jobs() template {
 	})
 }
 
-// valuesOf returns the values with which an agent was deployed, as far as the clean-up Job
-// shares them.
+// valuesOf returns the values with which an agent was deployed, restricted to those that the
+// clean-up Job uses, too.
 func valuesOf(agent *appsv1.Deployment) (Values, error) {
 	pod := agent.Spec.Template.Spec
 	if len(pod.Containers) == 0 {

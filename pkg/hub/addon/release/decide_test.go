@@ -96,7 +96,7 @@ func TestDecideOnTheAddon(t *testing.T) {
 			began:   time.Second,
 			want:    release{addon: true},
 		},
-		"a spoke that comes and goes does not hold it up for ever": {
+		"a spoke that is reachable at times does not delay it forever": {
 			addon:   deleted(30 * time.Minute),
 			cluster: cluster(metav1.ConditionUnknown, time.Minute),
 			want:    release{addon: true, stuck: true},
@@ -265,10 +265,10 @@ func TestDecideOnTheWorks(t *testing.T) {
 		cluster *clusterv1.ManagedCluster
 		want    release
 	}{
-		"nobody deletes the cluster": {cluster: cluster("Unknown", ago(time.Hour), nil)},
-		"the spoke is there":         {cluster: cluster("True", ago(time.Hour), ago(time.Hour))},
-		"deleted just now":           {cluster: cluster("Unknown", ago(time.Hour), ago(0)), want: release{wait: timeout}},
-		"at the timeout":             {cluster: cluster("False", ago(time.Hour), ago(timeout)), want: release{works: true}},
+		"the cluster is not being deleted": {cluster: cluster("Unknown", ago(time.Hour), nil)},
+		"the spoke is there":               {cluster: cluster("True", ago(time.Hour), ago(time.Hour))},
+		"deleted just now":                 {cluster: cluster("Unknown", ago(time.Hour), ago(0)), want: release{wait: timeout}},
+		"at the timeout":                   {cluster: cluster("False", ago(time.Hour), ago(timeout)), want: release{works: true}},
 		"the addon was removed before its cluster": {
 			addon: addon(ago(timeout)), cluster: cluster("Unknown", ago(time.Hour), ago(time.Minute)),
 			want: release{addon: true, wait: 4 * time.Minute},

@@ -199,8 +199,8 @@ func (r *Reconciler) releaseWorks(ctx context.Context, cluster string) (time.Dur
 	return 0, errors.Join(failed...)
 }
 
-// works reads this addon's ManifestWorks of a cluster. Their names decide: anybody may
-// label another one.
+// works reads this addon's ManifestWorks of a cluster. Their names decide, because any client
+// may label another ManifestWork.
 func (r *Reconciler) works(ctx context.Context, cluster string) ([]workv1.ManifestWork, error) {
 	if !r.HostedAgents {
 		return r.ownWorks(ctx, cluster)

@@ -62,7 +62,7 @@ func NewCopies(
 	return &Copies{live: live, writer: writer, ledger: ledger, clock: clock, owner: owner}
 }
 
-// Contested returns how much longer a copy counts as contested if nobody changes it from
+// Contested returns how much longer a copy counts as contested if no client changes it from
 // now on; zero means that it is not contested.
 func (c *Copies) Contested(account types.NamespacedName, namespace string) time.Duration {
 	return c.brake.Contested(Key(account, namespace), c.clock.Now())

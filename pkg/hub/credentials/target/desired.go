@@ -101,9 +101,9 @@ func SourceOf(meta metav1.Object) (account types.NamespacedName, ok bool) {
 	return account, ok
 }
 
-// isUnmarked reports whether a Secret is an account's copy, but somebody has removed its labels or
-// annotations while no manager ran. The API server knows who wrote it, and its one owner says whose
-// token it holds.
+// isUnmarked reports whether a Secret is an account's copy, but another client has removed its
+// labels or annotations while no manager ran. The API server knows who wrote it, and its one owner
+// says whose token it holds.
 func isUnmarked(secret *corev1.Secret, account types.NamespacedName, writer client.FieldOwner) bool {
 	return secret.Name == Name(account) && !hasUpstreamLabel(secret) &&
 		ownerOf(secret) != "" && secret.OwnerReferences[0].Name == account.Namespace &&

@@ -131,8 +131,8 @@ func TrustedAccess(says access.Decision, restoring bool) access.Decision {
 	return says
 }
 
-// IsWhole reports whether a profile has everything that consumers need: its status, and
-// each access provider that its cluster should have, as far as is known.
+// IsWhole reports whether a profile has everything that consumers need: its status, and each
+// access provider that its cluster is known to need.
 func IsWhole(o Observed) bool {
 	if o.Profile == nil || o.Profile.DeletionTimestamp != nil || !selection.IsMarked(o.Profile) {
 		return false

@@ -132,7 +132,7 @@ func TestDesiredProfile(t *testing.T) {
 			}),
 			want: profile(),
 		},
-		"a property nobody claims: gone": {
+		"a property without a claim is removed": {
 			cluster: cluster(),
 			current: profile(func(p *inventoryv1alpha1.ClusterProfile) {
 				p.Status.Properties = append(p.Status.Properties,
@@ -184,12 +184,12 @@ func TestDesiredProfile(t *testing.T) {
 			current: profile(label("env", "test"), annotate(copied, "env")),
 			want:    profile(label("env", "prod"), annotate(copied, "env")),
 		},
-		"a label that somebody else set is not overtaken": {
+		"another client's label is not taken over": {
 			cluster: cluster(), allow: []string{"env"},
 			current: profile(label("env", "theirs")),
 			want:    profile(label("env", "theirs")),
 		},
-		"a label that somebody else set to the same value stays theirs": {
+		"another client's label with the same value stays theirs": {
 			cluster: cluster(), allow: []string{"env"},
 			current: profile(label("env", "prod")),
 			want:    profile(label("env", "prod")),

@@ -33,9 +33,9 @@ type Remembered interface {
 	ClustersIn(namespace string) []string
 }
 
-// Routes map events to the pairs they concern: those that are selected now, through
-// indexes, those that have a profile, and those that are remembered. The last two find a
-// pair that is no longer selected, even if nobody saw it leave.
+// Routes map events to the pairs they concern: those that are selected now, through indexes,
+// those that have a profile, and those that are remembered. The last two find a pair that is
+// no longer selected, even if no event showed that.
 //
 // On an update each route is taken twice, with the old and with the new object.
 type Routes struct {
@@ -312,8 +312,8 @@ func (r Routes) AllPairs(ctx context.Context, _ client.Object) []reconcile.Reque
 	return found.requests(ctx, err)
 }
 
-// ExpectedNamespaces returns, sorted, the namespaces in which a cluster has a profile or
-// somebody may expect one.
+// ExpectedNamespaces returns, sorted, the namespaces in which a cluster has a profile or a
+// consumer may expect one.
 func (r Routes) ExpectedNamespaces(ctx context.Context, cluster string) ([]string, error) {
 	found := pairs{}
 	object, err := kube.Get(ctx, r.rule.Reader, types.NamespacedName{Name: cluster}, &clusterv1.ManagedCluster{})

@@ -179,12 +179,12 @@ func TestRoutes(t *testing.T) {
 			},
 			want: []string{"ns/c1", "ns/c2", "ns/left"},
 		},
-		"a Placement's status: nothing, if nobody waits": {
+		"a Placement's status: nothing, without waiting pairs": {
 			find: func(r Routes) []reconcile.Request {
 				return r.PairsAwaiting(t.Context(), ocmtest.Publishing("view", 0))
 			},
 		},
-		"a Placement's status: all of its namespace, if somebody waits": {
+		"a Placement's status: its whole namespace, if a pair waits": {
 			find: func(r Routes) []reconcile.Request {
 				r.rule.Settling = waiting{types.NamespacedName{Namespace: "ns", Name: "view"}: true}
 				return r.PairsAwaiting(t.Context(), ocmtest.Publishing("view", 0))
@@ -197,7 +197,7 @@ func TestRoutes(t *testing.T) {
 			},
 			want: []string{"ns/c1", "ns/c9"},
 		},
-		"a slice, and somebody waits: all of its namespace too": {
+		"a slice, and a pair waits: its whole namespace, too": {
 			find: func(r Routes) []reconcile.Request {
 				r.rule.Settling = waiting{types.NamespacedName{Namespace: "ns", Name: "view"}: true}
 				return r.PairsForDecision(t.Context(), ocmtest.Slice("view-1", "view", "c9"))

@@ -49,8 +49,8 @@ type Observation struct {
 	Bindings   []Binding           // of the namespace, by name
 	Placements []ObservedPlacement // of the namespace, labelled for publishing, by name
 
-	// Lost names Placements that published and vanished, while it is not certain that
-	// somebody deleted them.
+	// Lost names Placements that published and vanished, while it is not certain that a user
+	// deleted them.
 	Lost []string
 
 	// AssumesAddon leaves out of account that the addon is absent.
@@ -323,7 +323,7 @@ func setAnswer(b Binding, cluster *clusterv1.ManagedCluster) (Answer, string) {
 	}
 }
 
-// interestedBindings names the bindings that may make somebody expect a profile, and
+// interestedBindings names the bindings because of which a consumer may expect a profile, and
 // reports whether the set of one of them is known to select the cluster.
 func interestedBindings(o Observation) (names []string, member bool) {
 	for _, b := range o.Bindings {

@@ -157,7 +157,7 @@ func TestDecide(t *testing.T) {
 			o:    situation(withBinding(func(b *Binding) { b.Binding.DeletionTimestamp = &now })),
 			want: Result{Answer: No, Why: unbound, Bindings: s, Member: true},
 		},
-		"a binding labeled not to publish: withheld, and nobody asks": {
+		"a binding labeled not to publish: withheld and not expected": {
 			o: situation(withBinding(func(b *Binding) {
 				b.Binding.Labels = map[string]string{"inventory.open-cluster-management.io/publish": "false"}
 			})),
@@ -234,7 +234,7 @@ func TestDecide(t *testing.T) {
 			})),
 			want: Result{Answer: Yes, Bindings: s, Member: true},
 		},
-		"exclusive sets only, and labels select the cluster: withheld, and somebody asks": {
+		"exclusive sets only, and labels select the cluster: withheld but expected": {
 			o:    situation(exclusiveOnly, withBinding(func(b *Binding) { b.Set = ocmtest.LabelSet("global", all) })),
 			want: Result{Answer: No, Why: notExclusive("global"), Bindings: s, Member: true, BySetType: true},
 		},
