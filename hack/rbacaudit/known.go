@@ -69,7 +69,7 @@ type exceptions struct {
 	// wide are those that the journeys use for a few names or in a few namespaces, and that
 	// cannot be restricted to these.
 	wide []exception
-	// byValue are what the chart grants besides with a value that one of the journeys sets.
+	// byValue are what the chart also grants with a value that one of the journeys sets.
 	byValue []grant
 }
 

@@ -31,7 +31,7 @@ func listPages(
 	ctx context.Context, source toolscache.ListerWithContext, opts metav1.ListOptions,
 	size int64, trim toolscache.TransformFunc,
 ) (runtime.Object, error) {
-	// From its cache an API server returns the whole list, whatever the limit.
+	// From its cache an API server returns the whole list, regardless of the limit.
 	opts.ResourceVersion, opts.ResourceVersionMatch = "", ""
 	opts.Limit = size
 	all := &internalversion.List{}

@@ -28,7 +28,8 @@ const heldPauses = 3
 const NotAsMeant = "not as meant"
 
 // Write is the kind of a write. An object has an allowance of repairs for its content and
-// another one for its removal, so that a fight over its content does not delay its removal.
+// another one for its removal, so that contention over its content does not delay its
+// removal.
 type Write int
 
 const (
@@ -61,7 +62,7 @@ type HeldBackError struct {
 	// Wait is how long.
 	Wait time.Duration
 
-	// Every is how often the object is written meanwhile.
+	// Every is how often the object is written in the meantime.
 	Every time.Duration
 }
 
@@ -254,9 +255,9 @@ func (b *Brake[K]) state(key K, now time.Time) *brakeState {
 	return s
 }
 
-// bucket is a token bucket of some tokens, each of which takes a time to come back. It says
-// when it is full again; the zero value is full. In contrast to a rate.Limiter it is exact,
-// needs no lock of its own and is as small as a time: there is one for each object.
+// bucket is a token bucket of some tokens. Each takes a time to refill. It says when it is
+// full again; the zero value is full. In contrast to a rate.Limiter it is exact, needs no
+// lock and is as small as a time: there is one for each object.
 type bucket struct{ full time.Time }
 
 // left returns the time until the bucket is full.

@@ -13,7 +13,7 @@ const (
 	// something in between costs consumers much more than keeping it for longer.
 	AbsenceCounts = 10 * time.Second
 
-	// LastingAfter is how long a transient error must last before people are told of it.
+	// LastingAfter is how long a transient error must last before it is reported.
 	LastingAfter = 30 * time.Second
 )
 
@@ -62,7 +62,7 @@ func (d *Debounce[K]) Over(keys ...K) {
 	}
 }
 
-// OverUnless records of which keys alone it is still so.
+// OverUnless records the only keys for which it is still so.
 func (d *Debounce[K]) OverUnless(still func(K) bool) {
 	d.keys.DeleteFunc(func(key K, _ lasting) bool { return !still(key) })
 }

@@ -299,8 +299,8 @@ func startWork(ctx context.Context, controllers []factory.Controller) {
 	}
 }
 
-// work processes a controller's queue. The controller's own Run would log items that wait
-// for a configuration, and retry them again and again: in a large fleet, one mistake in one
+// work processes a controller's queue. The controller's own Run would log items that wait for
+// a configuration, and retry them again and again: in a large fleet, one error in one
 // configuration would keep the manager busy.
 type work struct {
 	controller factory.Controller

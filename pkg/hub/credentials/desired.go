@@ -375,7 +375,7 @@ func (p plan) mayHold(namespace string) bool {
 	})
 }
 
-// withdrawals returns the namespaces where no copy may exist, whatever the token is.
+// withdrawals returns the namespaces where no copy may exist, regardless of the token.
 func (p plan) withdrawals() []string {
 	var namespaces []string
 	for _, d := range p.decisions {

@@ -35,7 +35,7 @@
 //   - source: the accounts, and what may be copied of their tokens;
 //   - target: the copies, and every write of a Secret;
 //   - grants: the RoleBindings by which the manager may read tokens and maintain copies;
-//   - report: what is wrong with each account, and what people are told about it.
+//   - report: what is wrong with each account, and how it is reported.
 //
 // They do not import each other; this package reconciles an account through them. It
 // observes caches and memory, decides (desired.go), claims the grants it needs, withdraws

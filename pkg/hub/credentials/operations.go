@@ -45,7 +45,7 @@ type operations struct {
 	waiting  kube.SetIndex[share, types.NamespacedName] // accounts for which there was no room
 }
 
-// share is one kind of operation in a namespace, with a limit of its own.
+// share is one kind of operation in a namespace, with its own limit.
 type share struct {
 	namespace string
 	task      task

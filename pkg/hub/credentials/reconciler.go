@@ -58,7 +58,7 @@ type Reconciler struct {
 	// released is called for grants that an account no longer needs.
 	released func(grants.Grant)
 
-	// vacated is called for an account of which a copy was withdrawn.
+	// vacated is called for an account after a copy was withdrawn.
 	vacated func(account types.NamespacedName)
 
 	// allReconciled is called when every account has been reconciled since the start.
@@ -342,7 +342,8 @@ func (r *Reconciler) apply(ctx context.Context, o observed, p plan, f final, tok
 	return join(all, r.operations.do(o.key, writing, requests, put))
 }
 
-// put brings one copy to its desired state, unless the right to it is revoked meanwhile.
+// put brings one copy to its desired state, unless the right to it is revoked in the
+// meantime.
 func (r *Reconciler) put(
 	ctx context.Context, account types.NamespacedName, d decision, token bearer.Token, revoked func() bool,
 ) effect {

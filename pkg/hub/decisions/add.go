@@ -122,7 +122,7 @@ func (d *decisions) start(ctx context.Context) error {
 	d.opts.Definitions.Subscribe(d.enqueueAll, DecisionCRD)
 	d.opts.Rule.SubscribeDefinitions(d.enqueueAll)
 	d.opts.References.follow(sliceReader{served: d.served, changed: d.allowed, urgent: d.refused})
-	// Profiles that must go wait to hear that nothing refers to them.
+	// Profiles that must be deleted wait until nothing refers to them.
 	d.opts.References.checkAll(ctx)
 	d.enqueueAll(ctx)
 	return nil

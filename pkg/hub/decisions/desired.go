@@ -66,7 +66,7 @@ func (d *draft) room() int { return maxReferences - len(d.members) }
 
 func (d *draft) add(cluster string) { d.members[cluster] = struct{}{} }
 
-// isTouched reports whether a slice must be written whatever else is added to it.
+// isTouched reports whether a slice must be written even if nothing is added to it.
 func (d *draft) isTouched() bool {
 	return !d.exists || d.now.altered || d.now.index == noIndex || len(d.members) != len(d.now.clusters)
 }

@@ -99,8 +99,7 @@ type Options struct {
 	// providers.
 	Access Access
 
-	// References are told which profiles may be referred to. If nil, nothing refers to
-	// profiles.
+	// References learns which profiles may be referred to. If nil, nothing refers to profiles.
 	References References
 
 	// Workers is how many pairs are processed at a time, and WorkersPerNamespace how many

@@ -103,7 +103,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	return result, err
 }
 
-// taken is a step that was taken, and what came of it.
+// taken is a step that was taken, and its result.
 type taken struct {
 	next     profiles.Step
 	before   *inventoryv1alpha1.ClusterProfile // the profile before it
@@ -119,9 +119,9 @@ func (t taken) again(o profiles.Observed) time.Duration {
 	return o.Selected.Again
 }
 
-// observe reads what is known about a pair, and tells others of the rule's answer: copies of
-// tokens are withdrawn without ClusterProfiles, too. wait is how long the caller must wait
-// because decisions have only just changed.
+// observe reads what is known about a pair, and passes on the rule's answer: copies of tokens
+// are withdrawn without ClusterProfiles, too. wait is how long the caller must wait because
+// decisions have only just changed.
 func (r *Reconciler) observe(ctx context.Context, pair types.NamespacedName) (profiles.Observed, time.Duration, error) {
 	observation, selected, err := r.rule.Observe(ctx, pair)
 	if err != nil {
@@ -165,7 +165,7 @@ func (r *Reconciler) waitFor(ctx context.Context, o profiles.Observed, next prof
 	return r.releaseFirst(ctx, o, next)
 }
 
-// conclude records what came of a step, for the condition, the events, the metrics and the
+// conclude records the result of a step, for the condition, the events, the metrics and the
 // references, and returns when to reconcile the pair again.
 func (r *Reconciler) conclude(ctx context.Context, o profiles.Observed, t taken) (reconcile.Result, error) {
 	switch {

@@ -17,6 +17,6 @@
 //
 //	admissionregistration.k8s.io  validatingadmissionpolicies, validatingadmissionpolicybindings  get (by name)
 //
-// The dry runs need no rights of their own: where the manager has no right to send one, the API
+// The dry runs need no further rights: where the manager has no right to send one, the API
 // server refuses it before it reaches admission, and the policy is only read.
 package policies

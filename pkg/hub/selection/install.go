@@ -53,7 +53,7 @@ func (r *Rule) installation(
 }
 
 // liveInstallation reads the install strategy, too: its cache and those of addons and slices
-// follow watches of their own, of which any may lag.
+// have separate watches, and any of them may lag.
 func (r *Rule) liveInstallation(
 	ctx context.Context, cluster string, since time.Time,
 ) (standing rule.Installation, wait time.Duration, err error) {
@@ -204,7 +204,7 @@ func (r *Rule) SubscribeInstall(changed func(namespace string)) {
 	r.changes.subscribeInstall(changed)
 }
 
-// onInstallStrategy tells subscribers about the Placements of a changed install strategy.
+// onInstallStrategy notifies subscribers of the Placements of a changed install strategy.
 func (r *Rule) onInstallStrategy() toolscache.ResourceEventHandler {
 	announce := func(obj any) {
 		if definition, ok := kube.InEvent[*addonv1beta1.ClusterManagementAddOn](obj); ok {

@@ -210,7 +210,7 @@ func (r *Rule) observeLivePlacements(
 }
 
 // liveObject reads one object, nil if it does not exist. There is a right to list all kinds
-// of which the rule reads objects, and none to get them.
+// that the rule reads, and none to get them.
 func liveObject[T any](
 	ctx context.Context, l *liveReads, key types.NamespacedName, list client.ObjectList, since time.Time,
 ) (*T, error) {

@@ -23,7 +23,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/watch"
 )
 
-// notReady is the result until the rule is prepared, which subscribers are told.
+// notReady is the result until the rule is prepared, and then subscribers are notified.
 var notReady = rule.Result{Why: "has not been evaluated yet", Untrusted: true, NotReady: true}
 
 // Cache is the part of the manager's cache that the rule needs. It must hold what
@@ -55,7 +55,7 @@ type Rule struct {
 }
 
 // New returns a rule that answers Unknown until it is prepared. live reads Placements with
-// their decisions past every cache.
+// their decisions live.
 func New(cache Cache, live client.Reader, definitions *watch.Definitions, clock clock.PassiveClock) *Rule {
 	rule := &Rule{
 		cache: cache, clock: clock, definitions: definitions,
@@ -66,7 +66,7 @@ func New(cache Cache, live client.Reader, definitions *watch.Definitions, clock 
 }
 
 // Prepare makes the cache hold and index everything that the rule reads. The hub must serve
-// it: see CRDs and Kinds. Then it tells the subscribers of SubscribeDefinitions. After an
+// it: see CRDs and Kinds. Then it notifies the subscribers of SubscribeDefinitions. After an
 // error it may be called again; it must not be called concurrently.
 func (r *Rule) Prepare(ctx context.Context) error {
 	if err := r.prepare(ctx, true); err != nil {
@@ -194,7 +194,7 @@ func (r *Rule) followProfiles(ctx context.Context) error {
 }
 
 // followDefinitions records from which CRDs the other caches were filled. While profiles
-// exist that cannot be read, nothing shows that no restore is under way.
+// exist that cannot be read, nothing shows that no restore is in progress.
 func (r *Rule) followDefinitions(ctx context.Context, profiles bool) error {
 	var followed []watch.Source
 	for _, source := range sources {
@@ -332,8 +332,8 @@ func (r *Rule) confirm(
 }
 
 // isPieced reports whether a No joins what the caches of bindings, sets and clusters show, which
-// follow watches of their own. When a second set was bound before the cluster moved there, or a
-// set unbound after it had left that, they may show together what the hub never was.
+// have separate watches. When a second set was bound before the cluster moved there, or a set
+// unbound after it had left that, they may show together what the hub never was.
 func isPieced(no rule.Result) bool {
 	return slices.Contains(no.Rests, rule.BindingCRD) && slices.Contains(no.Rests, rule.ClusterCRD) &&
 		!slices.Contains(no.Rests, rule.PlacementCRD)
@@ -366,8 +366,8 @@ func (r *Rule) Routes(remembered routes.Remembered) routes.Routes {
 	}, remembered)
 }
 
-// Track tells subscribers about a pair if its answer or its profile (nil: none) differs
-// from the last tracked one.
+// Track notifies subscribers of a pair if its answer or its profile (nil: none) differs from
+// the last tracked one.
 func (r *Rule) Track(pair types.NamespacedName, answer rule.Answer, profile *inventoryv1alpha1.ClusterProfile) {
 	r.changes.track(pair, answer, profile)
 }

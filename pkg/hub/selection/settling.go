@@ -71,8 +71,8 @@ type settling struct {
 	installing kube.Debounce[types.NamespacedName]
 
 	// left holds, by Placement and cluster, since when clusters have been absent from the
-	// decisions of one Placement, whatever others decide: those from which a caller would
-	// take something away because of it.
+	// decisions of one Placement, regardless of others: those from which a caller would take
+	// something away because of it.
 	left map[types.NamespacedName]*kube.Debounce[string]
 }
 
@@ -310,8 +310,8 @@ func (s *settling) absenceLeft(since time.Time, placements []rule.ObservedPlacem
 }
 
 // leaving is absence for all clusters from which a caller would take something away because
-// they are absent from the decisions of one Placement. The absence of undecided ones goes on,
-// if it has begun. Other clusters are no longer absent.
+// they are absent from the decisions of one Placement. The absence of undecided ones
+// continues, if it has begun. Other clusters are no longer absent.
 func (s *settling) leaving(
 	placement types.NamespacedName, observed []rule.ObservedPlacement, clusters, undecided []string, now time.Time,
 ) map[string]time.Duration {
@@ -387,7 +387,7 @@ func (s *settling) TakeAwaited(placement types.NamespacedName) bool {
 	return true
 }
 
-// Vanished drops a Placement that does not exist, for whatever reason.
+// Vanished drops a Placement that does not exist, for any reason.
 func (s *settling) Vanished(placement types.NamespacedName) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

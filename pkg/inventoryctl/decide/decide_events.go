@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 )
 
-// Event is what the manager has told the consumers of a namespace.
+// Event is what the manager has reported to the consumers of a namespace.
 type Event struct {
 	Time   metav1.Time `json:"time"`
 	Age    string      `json:"-"`

@@ -63,7 +63,7 @@ type Change struct {
 	Action  string // created, updated, pruned
 }
 
-// What becomes of a context.
+// What was done to a context.
 const (
 	Created = "created"
 	Updated = "updated"

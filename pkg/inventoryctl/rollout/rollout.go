@@ -70,8 +70,8 @@ type Report struct {
 	// Targets are the revisions that clusters are to get.
 	Targets []string `json:"targets"`
 
-	// Total is the number of clusters with the addon, of which Done have the revision that they are
-	// to get, Progressing are being upgraded, and Waiting wait for their turn.
+	// Total is the number of clusters with the addon, and Done of these have the revision that they
+	// are to get, Progressing are being upgraded, and Waiting wait for their turn.
 	Total       int `json:"total"`
 	Done        int `json:"done"`
 	Progressing int `json:"progressing"`

@@ -101,7 +101,7 @@ type Definitions struct {
 	newest time.Time
 }
 
-// subscriber is told when the standing of one of some kinds has changed.
+// subscriber is notified when the state of one of some kinds has changed.
 type subscriber struct {
 	crds    []string
 	changed func(ctx context.Context)
@@ -134,7 +134,7 @@ type definition struct {
 	reading liveRead
 }
 
-// NewDefinitions returns Definitions that know of no kind. live reads past every cache. One
+// NewDefinitions returns Definitions that know of no kind. live reads bypass every cache. One
 // instance serves all kinds that may be restored together.
 func NewDefinitions(live client.Reader, clock clock.PassiveClock) *Definitions {
 	return &Definitions{live: live, clock: clock, known: map[string]*definition{}}
@@ -301,7 +301,7 @@ func (d *Definitions) left(def *definition) time.Duration {
 		def.await(now)
 	}
 	until := def.since
-	if d.newest.After(now) { // likewise, or the hub's clocks are ahead
+	if d.newest.After(now) { // the same, or the hub's clocks are ahead
 		d.newest = now
 	}
 	if d.newest.After(until) {
@@ -422,8 +422,8 @@ func (d *Definitions) Subscribe(changed func(ctx context.Context), crds ...strin
 	d.subscribers = append(d.subscribers, subscriber{crds: crds, changed: changed})
 }
 
-// AddTo registers the controller that follows the CRDs and tells the subscribers. The manager's
-// cache must hold the metadata of CustomResourceDefinitions.
+// AddTo registers the controller that follows the CRDs and notifies the subscribers. The
+// manager's cache must hold the metadata of CustomResourceDefinitions.
 func (d *Definitions) AddTo(mgr manager.Manager, controller string) error {
 	crd := func(_ context.Context, obj client.Object) []reconcile.Request {
 		d.note(obj)

@@ -37,7 +37,7 @@ type Outcomes struct {
 
 var _ conditions.Source = &Outcomes{}
 
-// NewOutcomes returns outcomes of which none is known yet; reader reads the addons.
+// NewOutcomes returns empty outcomes; reader reads the addons.
 func NewOutcomes(reader client.Reader) *Outcomes { return &Outcomes{reader: reader} }
 
 // Record records what was decided about a cluster, unless that is unknown, and what its spoke

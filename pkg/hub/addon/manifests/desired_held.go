@@ -250,7 +250,7 @@ func valuesOf(agent *appsv1.Deployment) (Values, error) {
 }
 
 // annotationCleanupResources is on the agent's Deployment if the clean-up Job has resources
-// of its own: in JSON, as in the Job, which does not exist yet.
+// separately: in JSON, as in the Job, which does not exist yet.
 const annotationCleanupResources = contract.KeyPrefix + "cleanup-resources"
 
 // noteCleanupResources records the clean-up Job's resources, if they differ from those in

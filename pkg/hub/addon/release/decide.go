@@ -163,9 +163,9 @@ func releasedAddon(addon *addonv1beta1.ManagedClusterAddOn, left bool) *addonv1b
 	return released
 }
 
-// heldWorks returns the deleted ManifestWorks that still have the work agent's finalizer,
-// and whether others are not deleted yet. Only deleted ones may be released: if the
-// spoke comes back, its work agent finds them gone and removes what they had applied.
+// heldWorks returns the deleted ManifestWorks that still have the work agent's finalizer, and
+// whether others are not deleted yet. Only deleted ones may be released: if the spoke
+// reconnects, its work agent finds them gone and removes what they had applied.
 func heldWorks(works []workv1.ManifestWork) (held []*workv1.ManifestWork, more bool) {
 	for i := range works {
 		switch work := &works[i]; {

@@ -36,8 +36,7 @@ const worksRetry = 5 * time.Second
 const maxReleases = 3
 
 // Reconciler releases addons and clusters whose deletion waits for a spoke that does not
-// come back, or for a clean-up Job that does not succeed. Its requests are names of
-// clusters.
+// reconnect, or for a clean-up Job that does not succeed. Its requests are names of clusters.
 type Reconciler struct {
 	Client client.Client
 

@@ -19,8 +19,8 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-// settlingTime is how long a new RoleBinding may take to work: the API servers learn of it
-// by a watch of their own.
+// settlingTime is how long a new RoleBinding may take to work: the API servers learn of it by
+// a separate watch.
 const settlingTime = 5 * time.Second
 
 // Grants creates the manager's RoleBindings where and when an account needs them. It is

@@ -105,9 +105,9 @@ func ReferenceOf(account *authv1beta1.ManagedServiceAccount) Reference {
 }
 
 // Refusal returns a finding that says why the token of a reference must not be used
-// whatever its Secret contains; a finding without a problem is no refusal. The spoke's
-// agent writes the status: a name other than the account's would copy any Secret in the
-// cluster's namespace.
+// regardless of its Secret; a finding without a problem is no refusal. The spoke's agent
+// writes the status: a name other than the account's would copy any Secret in the cluster's
+// namespace.
 func (r Reference) Refusal(account string, now time.Time) Finding {
 	switch {
 	case r.name == "":

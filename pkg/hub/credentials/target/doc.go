@@ -1,17 +1,17 @@
 // Package target maintains the copies of tokens: one Secret per account and namespace,
 // named "<cluster>-<account>", with the keys token and ca.crt.
 //
-// Followers watch the metadata of the copies in each target namespace. The Ledger joins
-// what they show with what this process wrote or read, of which it keeps a digest. A copy
-// at the version this process knows is trusted and patched or deleted without being read;
-// any other is read first. Copies makes all writes.
+// Followers watch the metadata of the copies in each target namespace. The Ledger joins what
+// they show with what this process wrote or read, and keeps a digest of it. A copy at the
+// version this process knows is trusted and patched or deleted without being read; any other
+// is read first. Copies makes all writes.
 //
-// A Secret whose labels, annotations and name do not all identify it as a copy is foreign:
-// it is left alone. One that managed-serviceaccount's own syncer has left behind is taken
-// over in place, by one patch, once its whole content has been verified
-// (judge_upstreams.go). As long as that syncer is on, the Secrets that it has taken over
-// are its own. A contested copy is repaired at a bounded rate (kube.Brake). Copies are
-// deleted by UID, whatever their finalizers, because otherwise they could still be read.
+// A Secret whose labels, annotations and name do not all identify it as a copy is foreign: it
+// is left alone. One that managed-serviceaccount's own syncer has left behind is taken over
+// in place, by one patch, once its whole content has been verified (judge_upstreams.go). As
+// long as that syncer is on, the Secrets that it has taken over are its own. A contested copy
+// is repaired at a bounded rate (kube.Brake). Copies are deleted by UID, regardless of their
+// finalizers, because otherwise they could still be read.
 //
 // RBAC: secrets get, list, watch, create, patch and delete in target namespaces, by
 // the RoleBindings of package grants.

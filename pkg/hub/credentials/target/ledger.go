@@ -183,7 +183,7 @@ func (l *Ledger) held(secret types.NamespacedName) bool {
 }
 
 // isOwn reports whether a UID is that of the account's copy that this process wrote or read
-// last, whatever has become of the copy since.
+// last, even if the copy has changed since.
 func (l *Ledger) isOwn(account, secret types.NamespacedName, uid types.UID) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

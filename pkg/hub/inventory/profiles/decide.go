@@ -107,7 +107,7 @@ func NextStep(o Observed, answer selection.Answer) Step {
 }
 
 // PriorityOf returns how urgent a step is: removals precede edits, and edits precede
-// creations. A profile that existed and has vanished is recreated with the priority of an
+// creations. A profile that existed and has disappeared is recreated with the priority of an
 // edit.
 func PriorityOf(next Step, exists, wasInPlace bool) int {
 	switch {

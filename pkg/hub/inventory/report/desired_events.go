@@ -206,7 +206,7 @@ func subjects(cluster string, out Outcome, tooMany bool) []notices.Subject {
 
 func isAboutProfile(out Outcome) bool { return out.Kind == LeftAlone || out.Kind == Contested }
 
-// hasTooMany reports whether the set bindings tell of what concerns profiles that are there.
+// hasTooMany reports whether problems of existing profiles are reported on the set bindings.
 func hasTooMany(byCluster map[string]Outcome) bool {
 	count := 0
 	for _, out := range byCluster {

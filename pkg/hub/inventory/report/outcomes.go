@@ -64,7 +64,7 @@ const reportedFor = 10 * time.Minute
 // reportDelay turns a burst of changes in a namespace into one event.
 const reportDelay = time.Second
 
-// NewOutcomes returns outcomes of which none is known yet.
+// NewOutcomes returns empty outcomes.
 func NewOutcomes() *Outcomes {
 	return &Outcomes{
 		Trigger:      watch.Trigger{Delay: reportDelay},

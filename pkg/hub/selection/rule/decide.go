@@ -57,8 +57,8 @@ type Observation struct {
 	AssumesAddon bool
 }
 
-// InInventory reports whether the cluster is in the inventory, whatever the
-// namespace selects.
+// InInventory reports whether the cluster is in the inventory, regardless of the namespace
+// selects.
 func (o Observation) InInventory() bool {
 	answer, _ := inventoryAnswer(o.Cluster, o.Addon)
 	return answer == Yes
@@ -89,8 +89,8 @@ func Pair(o Observation) Result {
 	return r
 }
 
-// isUnbound reports whether no binding of the namespace publishes anything, whatever its set
-// is. Then no other kind matters, served or not.
+// isUnbound reports whether no binding of the namespace publishes anything, regardless of its
+// set is. Then no other kind matters, served or not.
 func isUnbound(o Observation) bool {
 	return !slices.Contains(o.Unserved, BindingCRD) && !slices.ContainsFunc(o.Bindings, Binding.mayPublish)
 }
@@ -269,7 +269,7 @@ func unboundCRDs(bindings []Binding, others ...string) []string {
 	return []string{BindingCRD}
 }
 
-// mayPublish is false if the binding publishes nothing, whatever its set is.
+// mayPublish is false if the binding publishes nothing, regardless of its set.
 func (b Binding) mayPublish() bool {
 	return b.Binding.Labels[contract.LabelPublish] != "false" && b.Binding.DeletionTimestamp == nil
 }

@@ -122,7 +122,7 @@ func (l *layout) find(name string) (at int, inside bool) {
 }
 
 // mayHide reports whether the slices are of a kind in which a chosen cluster may be missing
-// for a moment, whatever its name.
+// for a moment, regardless of its name.
 func (l *layout) mayHide() bool {
 	return l != nil &&
 		(l.grouped || l.unlike || len(l.ranges) > 1 || len(l.ranges) == 1 && l.ranges[0].count == fullSlice)

@@ -39,7 +39,7 @@ type Result struct {
 	Untrusted bool
 
 	// NotReady is true if the answer is Unknown because the rule is not prepared yet. Its
-	// subscribers are told when it is.
+	// subscribers are notified when it is.
 	NotReady bool
 
 	// Rests names the CRDs whose missing objects may be the reason for the No or Yes.
