@@ -168,9 +168,14 @@ func TestLeftoversOfAnAgentThatWasDownAreDeleted(t *testing.T) {
 			Spec:       clusterv1alpha1.ClusterClaimSpec{Value: "v"},
 		},
 	)
-	w.start()
+	stop = w.start()
 	w.eventuallyClaims(map[string]string{"kept*": "v", "theirs": "v"})
 	w.claimsStay(map[string]string{"kept*": "v", "theirs": "v"})
+	stop()
+
+	w.unserve()
+	w.start()
+	w.eventuallyClaims(map[string]string{"theirs": "v"})
 }
 
 func TestClaimLimit(t *testing.T) {
@@ -243,18 +248,6 @@ func TestPropertyAPIIsAddedChangedAndRemoved(t *testing.T) {
 	if complaint := w.probe("readyz"); complaint != "" {
 		t.Errorf("readyz: %s", complaint)
 	}
-}
-
-func TestDefinitionDeletedWhileTheAgentWasDownTakesItsClaims(t *testing.T) {
-	w := newWorld(t, allVersions)
-	w.spoke.MustCreate(spoketest.Property("v1beta1", "location", "eu", nil))
-	stop := w.start()
-	w.eventuallyClaims(map[string]string{"location*": "eu"})
-	stop()
-
-	w.unserve()
-	w.start()
-	w.eventuallyClaims(map[string]string{})
 }
 
 func TestUnreadableVersionsKeepTheClaims(t *testing.T) {
