@@ -247,7 +247,7 @@ func testTheManagerMayApproveOnlyAgents(t *testing.T) {
 			return append(encoded(evil.encode(t)), encoded(der)...)
 		}), message: either},
 		// The API server skips the first block.
-		"the agent's with a mistake, before another's": {change: text(func(der []byte) []byte {
+		"the agent's with an error, before another's": {change: text(func(der []byte) []byte {
 			broken := bytes.Replace(encoded(der), []byte("\n-----END"), []byte("*\n-----END"), 1)
 			return append(broken, encoded(evil.encode(t))...)
 		}), message: onlyOneBlock},
@@ -276,7 +276,7 @@ func testTheManagerMayApproveOnlyAgents(t *testing.T) {
 			t.Errorf("the manager's own judgement: approved is %t", got)
 		}
 	}
-	t.Run("what the approval changes besides", func(t *testing.T) {
+	t.Run("what the approval changes in addition", func(t *testing.T) {
 		made := a.ask(t, askedBy(east, p256))
 		for message, change := range map[string]func(*metav1.ObjectMeta){
 			"labels and annotations of a certificate request": func(m *metav1.ObjectMeta) { m.Labels["a"] = "b" },

@@ -297,10 +297,10 @@ agent:
 	}
 }
 
-// TestImageByDigest: the digest names the image of manager, hook and agent, whatever the
-// tag is, and Secrets to pull it reach each of them.
-// TestSeveralManagers: more than one prefer different zones and nodes, and a drain takes one
-// at a time. One alone has nothing of this, so that no upgrade restarts it for that.
+// TestImageByDigest: the digest names the image of manager, hook and agent, regardless of the
+// tag is, and Secrets to pull it reach each of them. TestSeveralManagers: more than one
+// prefer different zones and nodes, and a drain takes one at a time. One alone has nothing of
+// this, so that no upgrade restarts it for that.
 func TestSeveralManagers(t *testing.T) {
 	render := func(values string) (corev1.PodSpec, []*unstructured.Unstructured) {
 		objects := hubtest.MustRender(t, values)
@@ -640,7 +640,7 @@ func TestSchemaRejects(t *testing.T) {
 			values: "access: {clusterProxy: {caBundle: ca}}",
 			want:   "access.clusterProxy.caBundle",
 		},
-		"a key beside the CA": {
+		"a key in addition to the CA": {
 			values: `access: {clusterProxy: {caBundle: "-----BEGIN CERTIFICATE-----\n-----BEGIN PRIVATE KEY-----"}}`,
 			want:   "access.clusterProxy.caBundle",
 		},

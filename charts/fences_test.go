@@ -209,7 +209,7 @@ func testTheManagerMaySendClustersOnlyItsAgents(t *testing.T) {
 			message string
 		}{
 			"in its own namespace": {of: "guest", in: "cluster-inventory-guest"},
-			"of its own host": {
+			"on its own host": {
 				of: cluster, in: "cluster-inventory-" + cluster, message: "only the ManifestWorks of its own agents",
 			},
 			"in another's":                           {of: "another", in: "cluster-inventory-guest", message: own},
@@ -259,7 +259,7 @@ func testTheManagerMaySendClustersOnlyItsAgents(t *testing.T) {
 			})
 		}
 	})
-	t.Run("the finalizer of a work, whatever is in it", func(t *testing.T) {
+	t.Run("the finalizer of a work with any content", func(t *testing.T) {
 		work := workOf(t, cluster)
 		changeContainer(t, "registry.example.com/removed-from-the-list:v1", "image")(work)
 		work.SetName("addon-cluster-inventory-deploy-1")
@@ -450,15 +450,15 @@ func workAttempts(t *testing.T, cluster string) map[string]workAttempt {
 			change:  change(t, workAgent, `{annotations: {sidecar.istio.io/inject: "true"}}`, "spec", "template", "metadata"),
 			message: "label and annotate only",
 		},
-		"a namespace that goes with the work": {
+		"a namespace that is deleted with the work": {
 			change: change(t, workNamespace, "prod", "metadata", "name"), message: "delete what it shares",
 		},
-		"everything goes with the work": {
+		"everything is deleted with the work": {
 			change: func(work *unstructured.Unstructured) {
 				unstructured.RemoveNestedField(work.Object, "spec", "deleteOption")
 			}, message: "delete what it shares",
 		},
-		"nothing goes with the work": {
+		"nothing is deleted with the work": {
 			change: spec(`{propagationPolicy: Orphan}`, "deleteOption"), message: "cluster inventory",
 		},
 		"a second owner, which keeps the work": {change: func(work *unstructured.Unstructured) {
@@ -481,7 +481,7 @@ func workAttempts(t *testing.T, cluster string) map[string]workAttempt {
 		"a second work": {
 			change: named("addon-cluster-inventory-deploy-1"), message: "only the ManifestWorks of its own agents",
 		},
-		"a condition that tells of an object": {change: spec(`[{resourceIdentifier: {group: apps, resource: deployments,
+		"a condition about an object": {change: spec(`[{resourceIdentifier: {group: apps, resource: deployments,
 			namespace: agents, name: cluster-inventory-agent}, conditionRules: [{type: CEL, condition: Tells, celExpressions: ["true"],
 			messageExpression: string(object.metadata)}]}]`, "manifestConfigs"), message: refusedReport},
 		"the agent's network policy": {change: add(t, policyFor("cluster-inventory-agent", "cluster-inventory-agent"))},
@@ -574,7 +574,7 @@ func workAttempts(t *testing.T, cluster string) map[string]workAttempt {
 			change:  mount("[{name: hub-kubeconfig, mountPath: /var/run/hub, readOnly: true, subPath: a}]"),
 			message: refusedArguments,
 		},
-		"another address of its own": {
+		"another own address": {
 			changeContainer(t, "[{name: POD_IP, value: 192.0.2.1}]", "env"), "only its agents' program",
 		},
 		"another field of its pod": {
@@ -584,7 +584,7 @@ func workAttempts(t *testing.T, cluster string) map[string]workAttempt {
 		"another variable": {
 			changeContainer(t, "[{name: SSL_CERT_FILE, value: /var/run/hub/ca}]", "env"), "only its agents' program",
 		},
-		"another port of its own": {
+		"another own port": {
 			changeContainer(t, "[{name: health, containerPort: 9090}]", "ports"), "only its agents' program",
 		},
 		"a probe of another host": {
@@ -633,7 +633,7 @@ func workAttempts(t *testing.T, cluster string) map[string]workAttempt {
 		"another account":  {change: pod("default", "serviceAccountName"), message: "as restricted pods"},
 		"another kernel":   {pod("5", "priority"), "as restricted pods"},
 		"its own resolver": {pod(`{nameservers: [192.0.2.1]}`, "dnsConfig"), "as restricted pods"},
-		"a user of its own": {
+		"its own user": {
 			pod(`{runAsNonRoot: true, runAsUser: 5, fsGroup: 6, seccompProfile: {type: RuntimeDefault}}`, "securityContext"), "",
 		},
 		"the user root": {
@@ -756,7 +756,7 @@ func testTheManagerMayWriteOnlyCopies(t *testing.T) {
 		"a copy that another program finds":  {func(s *corev1.Secret) { s.Labels["argocd.argoproj.io/secret-type"] = "cluster" }, onlyItsOwn},
 		"a copy that a webhook labels":       {func(s *corev1.Secret) { s.Labels["example.com/cost-center"] = "x" }, ""},
 		"a copy that another program copies": {func(s *corev1.Secret) { s.Annotations["example.com/copy-to"] = "all" }, onlyItsOwn},
-		"a copy that goes with something else": {func(s *corev1.Secret) {
+		"a copy that is deleted with something else": {func(s *corev1.Secret) {
 			s.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "a", UID: "u"}}
 		}, onlyItsOwn},
 		"a copy with something else, as text": {func(s *corev1.Secret) { s.StringData = map[string]string{"a": "b"} }, "only a token and a CA"},
@@ -942,7 +942,7 @@ func testTheManagerMayCreateOnlyItsEvents(t *testing.T) {
 		"with a token as action":   {func(e *eventsv1.Event) { e.Action = token }, "no token into an event"},
 		"annotated":                {func(e *eventsv1.Event) { e.Annotations = map[string]string{"a": token} }, "no token into an event"},
 		"that is held":             {func(e *eventsv1.Event) { e.Finalizers = []string{"example.com/hold"} }, "no finalizers"},
-		"that goes with another": {func(e *eventsv1.Event) {
+		"that is deleted with another": {func(e *eventsv1.Event) {
 			e.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "none", UID: "none"}}
 		}, "no owners"},
 	} {

@@ -219,7 +219,7 @@ func TestRulesAndDashboardComeFromTheFiles(t *testing.T) {
 	}
 }
 
-// otherMetrics are those that alerts and dashboard use besides this addon's own:
+// otherMetrics are those that alerts and dashboard use in addition to this addon's own:
 // controller-runtime's, with their labels, and Prometheus' of a process.
 var otherMetrics = map[string][]string{
 	"leader_election_master_status": {"name"},

@@ -59,7 +59,7 @@ func TestInstallPlacementIsNotChangedUnderTheClusters(t *testing.T) {
 		"groups become smaller": {
 			has: groupsOf("Placements", noGroups), gets: groupsOf("Placements", ofTen), addon: true, decided: true, refused: regroups,
 		},
-		"groups are added in the step to Manual, which comes first": {
+		"groups are added in the step to Manual, which is first": {
 			has: groupsOf("Placements", noGroups), gets: groupsOf("Manual", canary), addon: true, decided: true, refused: regroups,
 		},
 		"no cluster has the addon": {

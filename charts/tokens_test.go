@@ -169,11 +169,11 @@ func testTokensUnderTheChartsRightsAndPolicies(t *testing.T) {
 	c.start()
 	c.eventuallyWithdrawn(team)
 
-	// It comes back.
+	// It is created again.
 	c.MustCreate(ocmtest.Addon(c.cluster))
 	c.eventually(true, c.copyIn(team))
 
-	// An account that names no namespace goes nowhere, or wherever its cluster is
+	// An account that names no namespace is copied nowhere, or wherever its cluster is
 	// published.
 	held := c.holdWhatIsDeleted(team)
 	c.MustMerge(c.account, `{"metadata":{"annotations":null}}`)

@@ -18,7 +18,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 )
 
-// fenced is a kind of which the manager may write some objects.
+// fenced is a kind; the manager may write only some of its objects.
 type fenced struct {
 	may         string // an object that the manager may write; CLUSTER stands for its namespace
 	path, value string // what it may not write there, as an operation of a JSON patch

@@ -334,7 +334,7 @@ func TestRightsAreComparedWithTheirUse(t *testing.T) {
 				on("c1"), refused,
 			)},
 		},
-		"cp-creds, whatever the consumer's account and role": {
+		"cp-creds, with any account and role of the consumer": {
 			grants: []grant{pluginGrant},
 			events: []logged{asked("system:serviceaccount:team:reader", "get", "team:secrets=c1-a", "readers",
 				byProgram("cluster-inventory-cp-creds"), func(l *logged) { l.ObjectRef.APIGroup = "" })},

@@ -59,7 +59,7 @@ func filled(name string, labels map[string]string) metav1.ObjectMeta {
 }
 
 // floods are objects of the kinds that the manager caches, as large as a user who is no
-// administrator of the hub can make them, and of which there may be thousands.
+// administrator of the hub can make them, by the thousands.
 func floods() []client.Object {
 	request := &certificatesv1.CertificateSigningRequest{ObjectMeta: filled("request", map[string]string{
 		addonLabel: ocmtest.AddonName, clusterLabel: "cluster1",

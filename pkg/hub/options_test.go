@@ -15,7 +15,7 @@ func TestOptionsErrorsNameTheFlag(t *testing.T) {
 			o.HealthProbeBindAddress, o.Metrics.BindAddress = "0", "0"
 		}},
 		"no election, no namespace": {change: func(o *Options) { o.LeaderElect, o.LeaderElectNamespace = false, "" }},
-		"two mistakes are both named, in one line": {
+		"two errors are both reported, in one line": {
 			change: func(o *Options) { o.CleanupJobTimeout, o.CleanupTimeout = -1, -time.Second },
 			want:   "--cleanup-job-timeout: -1ns is not positive; --cleanup-timeout: -1s is not positive",
 		},

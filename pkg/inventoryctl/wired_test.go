@@ -549,7 +549,7 @@ func onlyExclusiveSets(t *testing.T, h *hub, admin *reader) {
 	setTo("false")
 }
 
-// impersonatingProxy installs an old cluster-proxy on two clusters, one of which has it without
+// impersonatingProxy installs an old cluster-proxy on two clusters, one has it without
 // impersonation.
 func impersonatingProxy(t *testing.T, h *hub, admin *reader) {
 	t.Helper()
@@ -703,7 +703,7 @@ func pagesOfMany(t *testing.T, h *hub, admin *reader) {
 		t.Errorf("a wide fleet is not folded:\n%s", got)
 	}
 
-	t.Run("a hub that goes away half way", func(t *testing.T) {
+	t.Run("a hub that disconnects half way", func(t *testing.T) {
 		for name, test := range map[string]struct {
 			fault apitest.Fault
 			want  string

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// fight is another client that changes an object, and a controller that repairs it.
+// fight is contention between another client that changes an object, and a controller that
+// repairs it.
 type fight struct {
 	*testing.T
 	brake   Brake[string]
@@ -83,7 +84,7 @@ func TestBrake(t *testing.T) {
 			},
 			writes: 10 + 5,
 		},
-		"an attempt that came too late counts": {
+		"a late attempt counts": {
 			during: func(f *fight) {
 				for range 10 {
 					f.foreign()
@@ -102,7 +103,7 @@ func TestBrake(t *testing.T) {
 			},
 			writes: 100,
 		},
-		"a removal has an allowance of its own": {
+		"a removal has its own allowance": {
 			during: func(f *fight) {
 				for range 20 {
 					f.foreign()
@@ -282,7 +283,7 @@ func TestABudgetForEachObject(t *testing.T) {
 			},
 			writes: 5,
 		},
-		"nor does a repair, which has an allowance of its own": {
+		"nor does a repair, which has its own allowance": {
 			during: func(f *fight) {
 				for range 10 {
 					f.changes(1)

@@ -41,9 +41,9 @@ const (
 )
 
 // BenchmarkHubAfterAnOutage measures what the hub is asked, by the agents of a fleet, after
-// it was down for half a minute and was restored from an older snapshot: the most requests
-// in a second, their number, and how long it takes until all caches are right. Their hub's
-// caches are those of the agent, each with a connection of its own. "resume" is client-go's
+// it was down for half a minute and was restored from an older snapshot: the most requests in
+// a second, their number, and how long it takes until all caches are right. Their hub's
+// caches are those of the agent, each with its own connection. "resume" is client-go's
 // behaviour, for comparison: its caches are not right in the end.
 func BenchmarkHubAfterAnOutage(b *testing.B) {
 	agents := defaultAgents

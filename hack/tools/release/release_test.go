@@ -31,7 +31,7 @@ import (
 
 const root = "../../.."
 
-// fixture is a build whose programs hold nothing but their names and platforms.
+// fixture is a build whose programs contain only their names and platforms.
 func fixture(t *testing.T) build {
 	t.Helper()
 	b := build{

@@ -78,7 +78,7 @@ func TestParseDirect(t *testing.T) {
 			text: with("certificateAuthority", "secret"),
 			err:  "has a certificateAuthority that is not PEM text",
 		},
-		"a key beside the CA": {
+		"a key in addition to the CA": {
 			text: with("certificateAuthority", string(ca.PEM())+string(ca.KeyPEM(t))),
 			err:  `has a certificateAuthority that has a block "EC PRIVATE KEY" among its certificates`,
 		},

@@ -89,7 +89,7 @@ func TestMerge(t *testing.T) {
 			direct:  unknown,
 			want:    entries{stale, direct, other},
 		},
-		"unknown beside known: in its place": {
+		"unknown next to known: in its place": {
 			current: entries{stale, direct, other},
 			proxy:   unknown,
 			direct:  published(direct),
@@ -267,7 +267,7 @@ func TestDecideDirectProvider(t *testing.T) {
 					`ConfigMap hub/direct wants it.`,
 			}},
 		},
-		"the administrator's mistake": {
+		"the administrator's error": {
 			endpoint: there,
 			cluster:  clusterFacts{direct: directFacts{entry: &directEntry{problem: "it is wrong"}}},
 			want: Decision{

@@ -40,8 +40,7 @@ func FuzzCertificates(f *testing.F) {
 	})
 }
 
-// Whatever a ConfigMap says about a cluster, it is an address to be trusted, or a mistake that is
-// told in a few words.
+// Any ConfigMap of a cluster results in an address to be trusted, or in a short error.
 func FuzzDirectEntry(f *testing.F) {
 	ca := strings.ReplaceAll("\n"+string(certtest.NewCA(f, "a", time.Now().Add(time.Hour)).PEM()), "\n", "\n  ")
 	f.Add("fromManagedCluster: true")

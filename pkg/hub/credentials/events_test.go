@@ -88,7 +88,7 @@ func TestRefusalsAreReportedToTheRightNamespaces(t *testing.T) {
 				return map[string][]notices.Lack{"a": both, "b": both, "foreign": {without(both[0]), without(both[1])}}
 			}(),
 		},
-		"what is not theirs to know, or told by others": {
+		"problems that do not concern them, or that others report": {
 			problems: []report.Problem{
 				{Reason: "TargetNotEntitled", Namespace: "blind", Text: "the cluster is not bound"}, {Reason: "TargetNotEntitled", Namespace: "a", Text: "no profile yet"},
 				{Reason: "TargetNotEntitled", Namespace: "2 more namespaces", Text: "only the first count"}, {Reason: "SelectionUnknown", Namespace: "doubtful", Text: "?"},

@@ -27,7 +27,7 @@ func TestAttempts(t *testing.T) {
 		"a write of what others keep changing": {task: writing,
 			result: effect{contested: true, again: kube.RepairEvery, pause: kube.RepairEvery}, want: 61},
 		"a token that cannot be read": {task: reading, result: failedNow, want: 21},
-		"a write that comes too late": {task: writing,
+		"a late write": {task: writing,
 			result: effect{failing: true, conflict: true}, want: 127},
 		"a withdrawal that fails":                          {task: withdrawing, result: failedNow, want: 127},
 		"a write that succeeds, or finds a foreign Secret": {task: writing, result: effect{again: foreignEvery}, want: 6001},

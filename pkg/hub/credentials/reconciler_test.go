@@ -209,7 +209,7 @@ func (v *still) granted() string {
 		binding.Subjects)
 }
 
-// tell runs a story on a cluster of its own.
+// tell runs a story on its own cluster.
 func (s *stepper) tell(name string, what story) *still {
 	s.T.Helper()
 	v := s.still(s.Name(name))
@@ -358,7 +358,7 @@ func TestTokenExpiredByAWrongClockIsCopiedAgain(t *testing.T) {
 }
 
 // The namespace is deleted unseen: neither its copies nor its RoleBinding are seen, because
-// the right to see them went with it.
+// the right to see them was deleted with it.
 func TestNamespaceDeletedUnseenIsForgotten(t *testing.T) {
 	for name, answer := range map[string]selection.Result{
 		"the rule knows that it is gone":      {Answer: selection.No, Why: "is out"},

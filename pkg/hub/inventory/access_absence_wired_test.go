@@ -56,7 +56,7 @@ func TestMomentaryReplacementWritesNothing(t *testing.T) {
 				w.MustCreate(proxyAddon(w.c1.Name))
 			},
 		},
-		"the Deployment that tells of the gate": {
+		"the Deployment that shows the gate": {
 			take: func(w *accessWorld) { w.MustDelete(proxyManager("false")) },
 			give: func(w *accessWorld) { w.MustCreate(proxyManager("false")) },
 		},

@@ -180,7 +180,7 @@ func TestContestedProfileWaits(t *testing.T) {
 		withdraw(s)
 		s.mustStep(del)
 	})
-	t.Run("what the cluster says still comes at once", func(t *testing.T) {
+	t.Run("changes of the cluster are still written at once", func(t *testing.T) {
 		s := fight(t)
 		for n := range 2 * kube.RepairsAtOnce {
 			s.claims(ocmtest.Claim("x", fmt.Sprint(n)))

@@ -445,7 +445,7 @@ func (r *Reconciler) lost(o *profiles.Observed, what kube.Write, err error) {
 }
 
 // prune deletes the profile if it is still exactly as observed: with another UID it is
-// somebody else's, with another version it may have lost our mark.
+// another client's, with another version it may have lost our mark.
 func (r *Reconciler) prune(ctx context.Context, o *profiles.Observed) error {
 	before := profiles.OwnPart(o.Profile)
 	if err := r.brake.Check(o.Pair, kube.Remove, before, r.clock.Now()); err != nil {

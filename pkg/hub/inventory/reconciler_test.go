@@ -389,8 +389,8 @@ func TestAdoptionKeepsUIDAndOthersFields(t *testing.T) {
 	})
 }
 
-// OCM's registration controller leaves its profiles behind when its gate goes off. Where lists
-// are atomic, only the claims tell which of their properties were its own.
+// OCM's registration controller leaves its profiles behind when its gate is switched off.
+// Where lists are atomic, only the claims tell which of their properties were its own.
 func TestTakeoverFromOCMKeepsOthersProperties(t *testing.T) {
 	onBothHubs(t, func(t *testing.T, s *stepper) {
 		profile := &inventoryv1alpha1.ClusterProfile{
@@ -508,7 +508,7 @@ func TestOnlyADefiniteNoDeletes(t *testing.T) {
 		why     string
 	}{
 		"unbound": {prepare: withdraw, writes: []string{del}, kind: report.Withheld, why: "is in no ManagedClusterSet"},
-		"the addon went": {
+		"the addon is deleted": {
 			prepare: func(s *stepper) { s.MustDelete(ocmtest.Addon(s.c.Name)) },
 			writes:  []string{del}, kind: report.Withheld, why: "does not have the addon",
 		},
@@ -650,7 +650,7 @@ func TestAStaleCacheCausesNoSecondWrite(t *testing.T) {
 		})
 	}
 
-	t.Run("after half a birth", func(t *testing.T) {
+	t.Run("after half a creation", func(t *testing.T) {
 		s := newStepper(t, mapHub)
 		frozen(s)
 		s.wire.FailNthWrite(2, apitest.Fault{Status: http.StatusInternalServerError, Reason: "InternalError"})
@@ -741,7 +741,7 @@ func TestPlacementsRestrict(t *testing.T) {
 		s.later(time.Second)
 		s.mustStep(del)
 	})
-	t.Run("an event that comes while the pair is looked at is not missed", func(t *testing.T) {
+	t.Run("an event during the reconciliation is not missed", func(t *testing.T) {
 		s, placement, decision := start(t)
 		s.later(time.Hour)
 		apitest.EditStatus(s, decision,
@@ -758,7 +758,7 @@ func TestPlacementsRestrict(t *testing.T) {
 			t.Errorf("settle = %s, %v; want to look again in a second", left, err)
 		}
 	})
-	t.Run("a new Placement that is not decided leaves what is and makes nothing", func(t *testing.T) {
+	t.Run("a new Placement that is not decided keeps profiles and creates none", func(t *testing.T) {
 		s, placement, decision := start(t)
 		s.MustDelete(placement)
 		s.MustDelete(decision)
@@ -774,7 +774,7 @@ func TestPlacementsRestrict(t *testing.T) {
 		s.mustStep()
 		s.came(report.Undecided, `Placement "new" has not been scheduled`)
 	})
-	t.Run("a Placement that goes widens at once, or withholds at once where one is required", func(t *testing.T) {
+	t.Run("a deleted Placement widens at once, or withholds at once where one is required", func(t *testing.T) {
 		s, placement, decision := start(t)
 		s.Decide(placement, decision, "another")
 		s.later(time.Hour)

@@ -23,7 +23,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 )
 
-// noted records what it is told, and refers to one profile or does not.
+// noted records its calls, and refers to one profile or does not.
 type noted struct {
 	refers bool
 	said   []selection.Answer
@@ -48,7 +48,7 @@ func newReferred(t *testing.T) (*stepper, *noted) {
 	return s, refs
 }
 
-// heard compares what it was told in this step, repetitions left out.
+// heard compares its calls in this step, without repetitions.
 func (n *noted) heard(t *testing.T, want ...selection.Answer) {
 	t.Helper()
 	if diff := cmp.Diff(want, slices.Compact(n.said)); diff != "" {

@@ -199,7 +199,7 @@ const (
 )
 
 // writing are the ways in which another client may write properties, and how many writes of
-// this addon announce, or forget, the name of a property beside such a client.
+// this addon announce, or forget, the name of a property in the presence of such a client.
 var writing = map[string]struct {
 	crds  apitest.CRDs
 	write func(*sharedProfile, string, string) (string, error)
@@ -210,9 +210,9 @@ var writing = map[string]struct {
 	"atomic lists, read-modify-write": {apitest.AtomicClusterProfile(), (*sharedProfile).edit, 1},
 }
 
-// Another client writes a property of its own twice a second while the spoke edits its. No
-// version of the profile lacks what either wrote, no consumer breaks, nothing is contested,
-// and the manager writes once for each edit.
+// Another client writes its own property twice a second while the spoke edits its. No version
+// of the profile lacks what either wrote, no consumer breaks, nothing is contested, and the
+// manager writes once for each edit.
 func TestOtherWritersWhileASpokeEdits(t *testing.T) {
 	for name, form := range writing {
 		t.Run(name, func(t *testing.T) {

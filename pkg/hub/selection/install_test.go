@@ -38,8 +38,8 @@ func goingStrategy() *addonv1beta1.ClusterManagementAddOn {
 	return definition
 }
 
-// selecting returns the install Placement p, which says how many clusters it selects, whatever
-// is in its slices. The slices have the given names of clusters.
+// selecting returns the install Placement p, which says how many clusters it selects,
+// regardless of is in its slices. The slices have the given names of clusters.
 func selecting(selected int32, clusters ...[]string) []client.Object {
 	placement := installing("p")[0].(*clusterv1beta1.Placement)
 	placement.Status.NumberOfSelectedClusters = selected
@@ -52,8 +52,8 @@ func selecting(selected int32, clusters ...[]string) []client.Object {
 	return objs
 }
 
-// The caches of addons and of the install strategy follow watches of their own: an addon may be
-// seen deleted before the strategy is seen to be Manual.
+// The caches of addons and of the install strategy have separate watches: an addon may be seen
+// deleted before the strategy is seen to be Manual.
 func TestReinstallsReadsTheStrategyLive(t *testing.T) {
 	for name, test := range map[string]struct {
 		live []client.Object
@@ -235,7 +235,7 @@ func TestUnusualInstallPlacements(t *testing.T) {
 }
 
 // The work for a slice of an install Placement does not grow with the pairs that wait: these are
-// enqueued, and early subscribers told, once for many slices.
+// enqueued, and early subscribers notified, once for many slices.
 func TestAnInstallSliceLeadsToNoPair(t *testing.T) {
 	objs := installing("p", around(2500, 2500)...)
 	s := newScene(t, append(objs, strategy(placementsType, "p"))...)
@@ -263,7 +263,7 @@ func TestAnInstallSliceLeadsToNoPair(t *testing.T) {
 	}
 }
 
-// While the hub does not serve ClusterProfiles, copies hear of the install strategy, too, and do
+// While the hub does not serve ClusterProfiles, copies follow the install strategy, too, and do
 // not wait for two minutes.
 func TestCopiesFollowTheInstallStrategyWithoutProfiles(t *testing.T) {
 	s := newScene(t, append(installing("p", "c"), strategy(placementsType, "p"))...)

@@ -625,8 +625,8 @@ func TestRoutesNotifyEarlySubscribersOfEveryPair(t *testing.T) {
 	}
 }
 
-// A subscriber that asked while a Placement was undecided hears of its decision, also if it is
-// the same as the one before: no other caller may have seen the Placement undecided.
+// A subscriber that asked while a Placement was undecided is notified of its decision, also if
+// it is the same as the one before: no other caller may have seen the Placement undecided.
 func TestReadersOfAnUndecidedPlacementAreNotifiedOfItsDecision(t *testing.T) {
 	p := ocmtest.Publishing("p", 1)
 	s := newScene(t, p, ocmtest.Slice("p-1", "p", "c"))

@@ -351,7 +351,7 @@ func TestUninstallKeepsProfiles(t *testing.T) {
 	f.expect("profiles", f.profiles(first), "another-managers ours theirs")
 }
 
-// Whose the profiles are is read from the hub: each spoke may write the conditions of its own
+// Whose the profiles are is read from the hub: each spoke may write the conditions of its
 // addon.
 func TestUninstallReadsUpstreamsGateFromTheHub(t *testing.T) {
 	says := func(f *fixture, cluster, reason string) {
@@ -381,7 +381,7 @@ func TestUninstallReadsUpstreamsGateFromTheHub(t *testing.T) {
 		f.step(u)
 		f.expect("profiles", declared(f), "true")
 	})
-	t.Run("what tells it is away for a moment", func(t *testing.T) {
+	t.Run("its ClusterRole is missing for a moment", func(t *testing.T) {
 		f := newFixture(t)
 		f.MustDelete(f.role)
 		u := f.uninstaller(false)
@@ -391,7 +391,7 @@ func TestUninstallReadsUpstreamsGateFromTheHub(t *testing.T) {
 		f.step(u)
 		f.expect("profiles", declared(f), "false")
 	})
-	t.Run("what tells it is not there", func(t *testing.T) {
+	t.Run("its ClusterRole is missing", func(t *testing.T) {
 		f := newFixture(t)
 		f.MustDelete(f.role)
 		u := f.uninstaller(false)
@@ -529,8 +529,8 @@ func TestUninstallContinuesWhenAListExpires(t *testing.T) {
 	}
 }
 
-// inThePresent returns the token with which the API server goes on where another one
-// ends, but in the present state; "" if the token is empty or of that kind.
+// inThePresent returns the token with which the API server continues where another one ends,
+// but in the present state; "" if the token is empty or of that kind.
 func inThePresent(t *testing.T, token string) string {
 	text, err := base64.RawURLEncoding.DecodeString(token)
 	apitest.Must(t, err)
@@ -659,7 +659,7 @@ func TestUninstallContinuesAfterErrors(t *testing.T) {
 	}
 }
 
-// The hook's token is not accepted for a moment, whatever it asks for.
+// The hook's token is not accepted for a moment, for any request.
 func TestUninstallContinuesAfterARefusedToken(t *testing.T) {
 	f := newFixture(t)
 	f.free()

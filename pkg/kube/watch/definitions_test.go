@@ -499,8 +499,8 @@ func TestLiveReadsAreShared(t *testing.T) {
 	}
 }
 
-// A cache that was filled by an API server that lags is told from one that is up to date, and
-// once it has caught up, that stays so.
+// A cache that was filled by an API server that lags is distinguished from one that is up to
+// date, and once it has caught up, that stays so.
 func TestLagging(t *testing.T) {
 	s := newCRDScene(t)
 	s.live.version = "11"

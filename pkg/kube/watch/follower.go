@@ -171,7 +171,7 @@ func (f *Follower) Unknown() string {
 	}
 }
 
-// Stable reports whether the objects are known, or remain unknown until somebody acts.
+// Stable reports whether the objects are known, or remain unknown until a user acts.
 func (f *Follower) Stable() bool {
 	if f == nil || f.informer.HasSynced() {
 		return true

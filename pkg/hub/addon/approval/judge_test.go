@@ -229,7 +229,7 @@ func TestJudge(t *testing.T) {
 		"another encoding of the subject": {spoil: func(r *request) {
 			all := r.x509.Subject
 			r.x509.Subject = pkix.Name{}
-			for _, group := range all.Organization { // each in a set of its own
+			for _, group := range all.Organization { // each in a separate set
 				r.x509.Subject.ExtraNames = append(r.x509.Subject.ExtraNames,
 					pkix.AttributeTypeAndValue{Type: asn1.ObjectIdentifier{2, 5, 4, 10}, Value: group})
 			}

@@ -139,7 +139,7 @@ proxyConfig:
 	}
 }
 
-// Each mistake names its field, and nothing of a configuration with a mistake is used.
+// Each error names its field, and nothing of an invalid configuration is used.
 func TestValidateConfigurationNamesTheField(t *testing.T) {
 	encode := func(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
 	toleration := func(text string) string { return "nodePlacement: {tolerations: [" + text + "]}" }
@@ -228,7 +228,7 @@ func TestValidateConfigurationNamesTheField(t *testing.T) {
 			want: `spec.resourceRequirements[0].containerID: "deployments:agent" does not consist of three parts, ` +
 				`as in "deployments:cluster-inventory-agent:agent"`,
 		},
-		"a mistake in what another addon has": {
+		"an error in another addon's part": {
 			spec: `resourceRequirements: [{containerID: "deployments:other:agent", resources: {limits: {cpu: lots}}}]`,
 			want: `spec.resourceRequirements[0].resources.limits[cpu]: "lots" is not a quantity: `,
 		},

@@ -101,7 +101,7 @@ func TestDecideOnTheAddon(t *testing.T) {
 			cluster: cluster(metav1.ConditionUnknown, time.Minute),
 			want:    release{addon: true, stuck: true},
 		},
-		"a spoke that comes and goes: whichever is first": {
+		"a spoke that is reachable at times: the earlier limit": {
 			addon:   deleted(28 * time.Minute),
 			cluster: cluster(metav1.ConditionUnknown, time.Minute),
 			want:    release{wait: 2 * time.Minute},
@@ -109,7 +109,7 @@ func TestDecideOnTheAddon(t *testing.T) {
 		"removed just now from a spoke long gone: it gets the whole timeout": {
 			addon: deleted(0), cluster: cluster(metav1.ConditionUnknown, time.Hour), want: release{wait: timeout},
 		},
-		"the spoke went away during the clean-up: it gets the whole timeout": {
+		"the spoke was lost during the clean-up: it gets the whole timeout": {
 			addon:   deleted(atDeletion),
 			cluster: cluster(metav1.ConditionUnknown, time.Minute),
 			want:    release{wait: 4 * time.Minute},

@@ -96,7 +96,7 @@ func TestLedger(t *testing.T) {
 			see(shown("v", "7"))}, want: unread, copy: true, count: 1, look: true},
 		"recreated while the old one is shown": {steps: steps{wrote("u", "5"), see(shown("u", "5")), deleted("u"),
 			wrote("v", "7")}, want: trusted, copy: true, count: 1},
-		"recreated, and the old one goes": {steps: steps{wrote("u", "5"), see(shown("u", "5")), deleted("u"),
+		"recreated, and the old one disappears": {steps: steps{wrote("u", "5"), see(shown("u", "5")), deleted("u"),
 			wrote("v", "7"), vanish(shown("u", "5"))}, want: trusted, copy: true, count: 1, look: true},
 		"a foreign one found in its place": {steps: steps{wrote("u", "5"),
 			see(shown("u", "5")), vanish(shown("u", "5")), gone}, want: absent},

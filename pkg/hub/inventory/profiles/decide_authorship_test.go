@@ -28,7 +28,7 @@ func wroteStatus(manager, properties string) metav1.ManagedFieldsEntry {
 	}
 }
 
-// A cached profile tells the same as the one that the API server sends.
+// A cached profile shows the same as the one that the API server sends.
 func TestPropertyAuthorship(t *testing.T) {
 	const (
 		entryOfA = `{".":{},"k:{\"name\":\"a\"}":{".":{},"f:name":{},"f:value":{}}}`
@@ -257,7 +257,7 @@ func TestDesiredProperties(t *testing.T) {
 			others:  []string{"x"},
 			want:    []inventoryv1alpha1.Property{property("x", "9"), property("b", "2"), property("a", "1")},
 		},
-		"ours without a claim goes, others' stays": {
+		"ours without a claim is removed, others' stays": {
 			current: []inventoryv1alpha1.Property{property("a", "1"), property("b", "2"), property("gone", "1"), property("x", "9")},
 			others:  []string{"x"},
 			want:    []inventoryv1alpha1.Property{property("a", "1"), property("b", "2"), property("x", "9")},
