@@ -298,9 +298,9 @@ agent:
 }
 
 // TestImageByDigest: the digest names the image of manager, hook and agent, regardless of the
-// tag is, and Secrets to pull it reach each of them. TestSeveralManagers: more than one
-// prefer different zones and nodes, and a drain takes one at a time. One alone has nothing of
-// this, so that no upgrade restarts it for that.
+// tag, and Secrets to pull it reach each of them. TestSeveralManagers: more than one prefer
+// different zones and nodes, and a drain takes one at a time. One alone has nothing of this,
+// so that no upgrade restarts it for that.
 func TestSeveralManagers(t *testing.T) {
 	render := func(values string) (corev1.PodSpec, []*unstructured.Unstructured) {
 		objects := hubtest.MustRender(t, values)

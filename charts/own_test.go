@@ -162,7 +162,7 @@ func testTheManagerMayHoldItsLeaseOnlyForAMoment(t *testing.T) {
 }
 
 // What the policy leaves a thief is the Lease for a minute from the last request, regardless of its
-// times say. Meanwhile, the metric shows that no manager leads.
+// times. Meanwhile, the metric shows that no manager leads.
 func testAManagerLeadsAfterATheft(t *testing.T) {
 	p := install(t)
 	own := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: hubtest.Namespace, Name: "cluster-inventory-manager"}}

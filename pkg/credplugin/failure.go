@@ -42,8 +42,7 @@ type Failure struct {
 // Error returns one line.
 func (f *Failure) Error() string { return f.Text }
 
-// failf returns a Failure whose text is one printable line, regardless of the arguments
-// contain.
+// failf returns a Failure whose text is one printable line, regardless of its arguments.
 func failf(code int, format string, args ...any) *Failure {
 	line := strings.Join(strings.Fields(fmt.Sprintf(format, args...)), " ")
 	return &Failure{Code: code, Text: strings.Map(func(r rune) rune {

@@ -549,8 +549,8 @@ func onlyExclusiveSets(t *testing.T, h *hub, admin *reader) {
 	setTo("false")
 }
 
-// impersonatingProxy installs an old cluster-proxy on two clusters, one has it without
-// impersonation.
+// impersonatingProxy installs an old cluster-proxy on two clusters. One of them has it
+// without impersonation.
 func impersonatingProxy(t *testing.T, h *hub, admin *reader) {
 	t.Helper()
 	const namespace = "open-cluster-management-addon"

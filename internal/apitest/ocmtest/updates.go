@@ -39,7 +39,9 @@ func ClusterUpdates(t *testing.T, pass ...string) map[string]predicatetest.Updat
 			c.Status.Conditions = append(c.Status.Conditions,
 				Condition("ManagedClusterConditionClockSynced", "True", "R", ""))
 		},
-		"only a transition time":          func(c *clusterv1.ManagedCluster) { c.Status.Conditions[0].LastTransitionTime = metav1.Now() },
+		"only a transition time": func(c *clusterv1.ManagedCluster) {
+			c.Status.Conditions[0].LastTransitionTime = metav1.Now()
+		},
 		"a label":                         func(c *clusterv1.ManagedCluster) { c.Labels = map[string]string{"a": "c"} },
 		"accepted":                        func(c *clusterv1.ManagedCluster) { c.Spec.HubAcceptsClient = false },
 		"version":                         func(c *clusterv1.ManagedCluster) { c.Status.Version.Kubernetes = "v2" },

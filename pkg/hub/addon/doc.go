@@ -15,7 +15,7 @@
 // framework.go can start.
 //
 // The rest adapts the framework: framework.go starts its controllers, informers.go hides from
-// them every event that changes nothing that they read, own_configured.go the addons without a
+// them every event that changes nothing that they read, own_configured.go the addons without
 // their own configuration. work_writer.go writes into each ManifestWork when it is available, on
 // which a rollout waits.
 //

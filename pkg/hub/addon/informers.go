@@ -374,7 +374,7 @@ var frameworkConditions = []string{
 }
 
 // addonChanged reports whether an addon changed in anything but others' conditions and status
-// fields that only others read. While a hash is about to follow, which causes an separate
+// fields that only others read. While a hash is about to follow, which causes a separate
 // event, configurations do not count: acting on them, the framework would write into every
 // addon that its manifests cannot be applied, and then that they are.
 func (exists configurationExists) addonChanged(before, after *addonv1beta1.ManagedClusterAddOn) bool {

@@ -74,9 +74,9 @@ func (r *Rule) observeChoice(ctx context.Context, key types.NamespacedName) (rul
 }
 
 // Leaving returns which of some clusters a Placement has ceased to choose; the caller passes
-// all clusters that the choice lacks and that it would withdraw. An absence counts as Settle
-// says, for each Placement by itself. again is when to ask again; zero if no absence will
-// count by time alone.
+// all clusters that the choice lacks and for which it would withdraw something. An absence
+// counts as Settle says, for each Placement by itself. again is when to ask again; zero if no
+// absence will count by time alone.
 //
 // Like Settle, it may only be called by controllers with the watches of Rule.WatchChoices.
 func (r *Rule) Leaving(

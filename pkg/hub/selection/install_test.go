@@ -39,7 +39,7 @@ func goingStrategy() *addonv1beta1.ClusterManagementAddOn {
 }
 
 // selecting returns the install Placement p, which says how many clusters it selects,
-// regardless of is in its slices. The slices have the given names of clusters.
+// regardless of its slices. The slices have the given names of clusters.
 func selecting(selected int32, clusters ...[]string) []client.Object {
 	placement := installing("p")[0].(*clusterv1beta1.Placement)
 	placement.Status.NumberOfSelectedClusters = selected

@@ -125,9 +125,9 @@ func (l *liveReads) shared(
 	}
 }
 
-// decideLive decides a No again with live reads of those kinds on which it rests and that it
-// needs, begun not before the given time. If they say otherwise, the answer is Unknown until
-// the cache has caught up.
+// decideLive decides a No again with live reads of the kinds on which it rests. It reads only
+// those that it needs, and no earlier than the given time. If they say otherwise, the answer
+// is Unknown until the cache has caught up.
 func (r *Rule) decideLive(
 	ctx context.Context, pair types.NamespacedName, o rule.Observation, result rule.Result, since time.Time,
 ) (rule.Result, error) {

@@ -236,7 +236,7 @@ func (m *merge) prune() {
 }
 
 // dropUnused removes clusters and users of the same namespace that no context uses any more,
-// including other contexts than this program's.
+// not even one of another program.
 func (m *merge) dropUnused() {
 	clusters, users := map[string]bool{}, map[string]bool{}
 	for _, context := range m.config.Contexts {

@@ -249,8 +249,8 @@ func valuesOf(agent *appsv1.Deployment) (Values, error) {
 	return values, nil
 }
 
-// annotationCleanupResources is on the agent's Deployment if the clean-up Job has resources
-// separately: in JSON, as in the Job, which does not exist yet.
+// annotationCleanupResources is on the agent's Deployment if the clean-up Job has its own
+// resources: in JSON, as in the Job, which does not exist yet.
 const annotationCleanupResources = contract.KeyPrefix + "cleanup-resources"
 
 // noteCleanupResources records the clean-up Job's resources, if they differ from those in

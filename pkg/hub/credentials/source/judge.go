@@ -104,7 +104,7 @@ func ReferenceOf(account *authv1beta1.ManagedServiceAccount) Reference {
 	return ref
 }
 
-// Refusal returns a finding that says why the token of a reference must not be used
+// Refusal returns a finding that says why the token of a reference must not be used,
 // regardless of its Secret; a finding without a problem is no refusal. The spoke's agent
 // writes the status: a name other than the account's would copy any Secret in the cluster's
 // namespace.

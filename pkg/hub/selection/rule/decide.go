@@ -57,8 +57,8 @@ type Observation struct {
 	AssumesAddon bool
 }
 
-// InInventory reports whether the cluster is in the inventory, regardless of the namespace
-// selects.
+// InInventory reports whether the cluster is in the inventory, regardless of what the
+// namespace selects.
 func (o Observation) InInventory() bool {
 	answer, _ := inventoryAnswer(o.Cluster, o.Addon)
 	return answer == Yes
@@ -90,7 +90,7 @@ func Pair(o Observation) Result {
 }
 
 // isUnbound reports whether no binding of the namespace publishes anything, regardless of its
-// set is. Then no other kind matters, served or not.
+// set. Then no other kind matters, served or not.
 func isUnbound(o Observation) bool {
 	return !slices.Contains(o.Unserved, BindingCRD) && !slices.ContainsFunc(o.Bindings, Binding.mayPublish)
 }

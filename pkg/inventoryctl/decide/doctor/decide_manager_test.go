@@ -21,7 +21,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/settings"
 )
 
-// running are facts of a manager with two replicas, the first leads, changed as given.
+// running are facts of a manager with two replicas, where the first leads, changed as given.
 func running(changes ...func(*ManagerFacts)) ManagerFacts {
 	deployment := &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Generation: 2, Labels: map[string]string{"app.kubernetes.io/version": "0.9.0"}},
