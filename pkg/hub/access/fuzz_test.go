@@ -67,7 +67,7 @@ func FuzzDirectEntry(f *testing.F) {
 	})
 }
 
-// No matter what another client's entry holds, ours is added to it or replaces it, and adding
+// No matter what another client's entry holds, ours is added next to it or replaces it, and adding
 // it again changes nothing.
 func FuzzMergedProviders(f *testing.F) {
 	f.Add("open-cluster-management", "https://theirs", []byte(`{"clusterName":"c1"}`))

@@ -134,7 +134,7 @@ type definition struct {
 	reading liveRead
 }
 
-// NewDefinitions returns Definitions that know of no kind. live reads bypass every cache. One
+// NewDefinitions returns Definitions that know of no kind. live must bypass every cache. One
 // instance serves all kinds that may be restored together.
 func NewDefinitions(live client.Reader, clock clock.PassiveClock) *Definitions {
 	return &Definitions{live: live, clock: clock, known: map[string]*definition{}}
