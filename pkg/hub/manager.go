@@ -36,7 +36,7 @@ const (
 	userAgent = "cluster-inventory-manager"
 
 	// definitionsControllerName follows the CRDs of everything whose absence matters, and
-	// tells the other controllers when they go or come.
+	// notifies the other controllers when they are deleted or created.
 	definitionsControllerName = "hub.definitions"
 
 	// shutdownTimeout bounds how long writes in flight delay the exit.
@@ -47,8 +47,8 @@ const (
 	// seconds at most.
 	leaseDuration = 10 * time.Second
 
-	// renewDeadline is how long a leader that cannot renew its lease goes on. It exits before another
-	// may take over, and writes nothing from then on (fenceWrites).
+	// renewDeadline is how long a leader that cannot renew its lease continues. It exits before
+	// another may take over, and writes nothing from then on (fenceWrites).
 	renewDeadline = 8 * time.Second
 
 	// retryPeriod is how often the leader renews its lease.

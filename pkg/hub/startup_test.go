@@ -278,5 +278,5 @@ func TestTheLeaseIsLeftToHelm(t *testing.T) {
 		t.Errorf("it wrote %v", writes)
 	}
 	lease.Name = "of-nobody"
-	waitForLease(t.Context(), live, lease, time.Millisecond) // not for ever
+	waitForLease(t.Context(), live, lease, time.Millisecond) // not forever
 }

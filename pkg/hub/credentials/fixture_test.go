@@ -214,7 +214,7 @@ func newWorldOn(t testing.TB, srv *apitest.Server) *world {
 	w.opts = Options{
 		Mode: ModeEnabled, RequireTarget: true, Rule: w.rule,
 		ServiceAccount: types.NamespacedName{Namespace: managerNamespace, Name: managerName},
-		reportDelay:    time.Hour, // but for tests about events
+		reportDelay:    time.Hour, // except in tests of events
 	}
 	if _, done := once.LoadOrStore(srv, true); !done {
 		w.MustCreate(managerRights()...)

@@ -43,7 +43,7 @@ func TestOrders(t *testing.T) {
 	orders.SearchAll(t, accountScenarios(), func() orders.Part { return &copying{} })
 }
 
-// What must not be, besides what package orders says of profiles.
+// Forbidden states in addition to those that package orders defines for profiles.
 const (
 	copyUnentitled = "a copy where no state of the caches entitled to it"
 	copyRemoved    = "a copy removed that no state of the caches denied"
@@ -65,8 +65,8 @@ type copying struct {
 	state    *orders.State // during a step
 }
 
-// progress is what is in progress about the account, and what is on the hub besides objects
-// with a cache.
+// progress is what is in progress about the account, and what is on the hub in addition to
+// objects with a cache.
 type progress struct {
 	running  bool
 	plan     plan

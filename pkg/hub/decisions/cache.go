@@ -52,8 +52,8 @@ func trimDecision(decision *inventoryv1alpha1.PlacementDecision) *inventoryv1alp
 
 // Indexes that find slices.
 const (
-	// IndexSliceByBase finds PlacementDecisions that have the name of a Placement's slices,
-	// by the base of these names, whoever made them.
+	// IndexSliceByBase finds PlacementDecisions that have the name of a Placement's slices, by
+	// the base of these names, including other clients' objects.
 	IndexSliceByBase = "decisions.sliceByBase"
 
 	// IndexSliceByCluster finds this addon's slices by the clusters they refer to, except

@@ -184,7 +184,7 @@ func (w *world) admit(clusters ...string) {
 }
 
 // choose plays OCM's scheduler: it creates a publishing Placement if there is none, writes
-// its slices, of which each group has its own, and then its status.
+// its slices, with separate ones for each group, and then its status.
 func (w *world) choose(placement string, groups ...[]string) {
 	w.T.Helper()
 	p := &clusterv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{

@@ -31,8 +31,8 @@ func CacheOptions(limits profiles.Limits) map[client.Object]cache.ByObject {
 	}
 }
 
-// DefaultTransform is for kinds without cache options of their own. It strips managed
-// fields, and reduces a ClusterProfile to the fields that are read.
+// DefaultTransform is for kinds without their own cache options. It strips managed fields,
+// and reduces a ClusterProfile to the fields that are read.
 func DefaultTransform() toolscache.TransformFunc {
 	strip := cache.TransformStripManagedFields()
 	return func(in any) (any, error) {

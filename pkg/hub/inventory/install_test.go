@@ -144,9 +144,9 @@ func (s *stepper) left(i *inventory) time.Duration {
 	return time.Second - s.time.Now().Sub(i.askedAgain)
 }
 
-// TestPairsHearOfTheInstallStrategy: pairs that wait because the addon may be created again are
+// TestPairsFollowTheInstallStrategy: pairs that wait because the addon may be created again are
 // decided when it is certain that it is not, long before the wait ends.
-func TestPairsHearOfTheInstallStrategy(t *testing.T) {
+func TestPairsFollowTheInstallStrategy(t *testing.T) {
 	w := newWorld(t, wiredHub.Config(t))
 	t.Cleanup(func() { clearHub(w) })
 	team, install := w.Namespace("team", nil), w.Namespace("install", nil)

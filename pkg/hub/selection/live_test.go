@@ -106,7 +106,7 @@ func TestACacheThatLagsRemovesNothingThatExists(t *testing.T) {
 }
 
 // TestCachesOfDifferentAges moves a cluster to a set that was bound before, and shows the move
-// first: bindings and clusters follow watches of their own.
+// first: bindings and clusters have separate watches.
 func TestCachesOfDifferentAges(t *testing.T) {
 	s := newScene(t, ocmtest.ExclusiveSet("t"))
 	whole := newScene(t, ocmtest.ExclusiveSet("t"))

@@ -63,7 +63,7 @@ func NewWatchClient(mgr cluster.Cluster) (client.WithWatch, error) {
 
 // Follower keeps the objects of one kind that its configuration selects in memory.
 //
-// Unlike an informer of the manager's cache, it never makes anybody wait: until its objects
+// Unlike an informer of the manager's cache, it never makes callers wait: until its objects
 // are known, it reports them as unknown, and why. So it suits objects that the manager may
 // lack the right to read. A nil Follower knows that there are no objects.
 type Follower struct {
@@ -84,7 +84,7 @@ func NewFollower(c client.WithWatch, follow Follow) *Follower {
 		_ = f.informer.SetTransform(follow.Trim)
 	}
 	_ = f.informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *toolscache.Reflector, err error) {
-		// A missing right may stay missing for ever, so it is logged once.
+		// A missing right may stay missing forever, so it is logged once.
 		if before := ptr.Deref(f.failed.Swap(&err), nil); !isDenied(before) || !isDenied(err) {
 			toolscache.DefaultWatchErrorHandler(ctx, r, err)
 		}
@@ -171,7 +171,7 @@ func (f *Follower) Unknown() string {
 	}
 }
 
-// Stable reports whether the objects are known, or remain unknown until somebody acts.
+// Stable reports whether the objects are known, or remain unknown until a user acts.
 func (f *Follower) Stable() bool {
 	if f == nil || f.informer.HasSynced() {
 		return true

@@ -149,7 +149,7 @@ func TestRequestIsApprovedOnlyWithoutObjection(t *testing.T) {
 		}
 	}
 	for name, csr := range map[string]*certificatesv1.CertificateSigningRequest{
-		"denied by somebody":                 denied,
+		"denied":                             denied,
 		"of a cluster that is not accepted":  w.csr(refused.Name),
 		"of a cluster without the addon":     w.csr(bare.Name),
 		"of no cluster of this hub":          w.csr("no-such-cluster"),
@@ -267,7 +267,7 @@ func TestTrimRequest(t *testing.T) {
 		change func(*request)
 		want   *request
 	}{
-		"pending, whole but for what is not read": {func(*request) {}, whole},
+		"pending, complete except for unread fields": {func(*request) {}, whole},
 		"decided, in outline": {func(r *request) {
 			r.Status.Conditions = append(r.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
 				Type: certificatesv1.CertificateApproved, Status: "True", Message: much,

@@ -198,8 +198,8 @@ func (a *Accounts) Get(
 	}
 }
 
-// Read reads a labelled account past every cache, nil if there is none. There is a right to list
-// accounts, and none to get them.
+// Read reads a labelled account live, nil if there is none. There is a right to list accounts,
+// and none to get them.
 func Read(
 	ctx context.Context, live client.Reader, key types.NamespacedName,
 ) (*authv1beta1.ManagedServiceAccount, error) {

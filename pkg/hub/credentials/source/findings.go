@@ -16,19 +16,19 @@ const (
 	CheckEvery = 4 * time.Minute
 
 	// problemEvery is the same for a Secret with nothing to copy, and for a token that has
-	// expired according to the account's status: somebody may be fixing it, or a clock. While
-	// a Secret has the same problem, the interval doubles at each check, up to CheckEvery:
+	// expired according to the account's status: a user may be fixing it, or a clock. While a
+	// Secret has the same problem, the interval doubles at each check, up to CheckEvery:
 	// thousands of unusable Secrets must not cost hundreds of requests a second.
 	problemEvery = 20 * time.Second
 
-	// secondLook is when a new token is read once more: times in an account's status have a
-	// resolution of one second, and managed-serviceaccount's agent issues two tokens within
-	// a second if its cache lags.
+	// secondLook is when a new token is read again: times in an account's status have a
+	// resolution of one second, and managed-serviceaccount's agent issues two tokens within a
+	// second if its cache lags.
 	secondLook = 2 * time.Second
 
-	// missingLook is when a missing Secret is read once more before its copies are
-	// withdrawn: its agent, which may be far away, recreates a deleted Secret. The token
-	// itself is still valid meanwhile.
+	// missingLook is when a missing Secret is read again before its copies are withdrawn: its
+	// agent, which may be far away, recreates a deleted Secret. The token itself is still valid
+	// meanwhile.
 	missingLook = kube.AbsenceCounts
 
 	// justNow is how old a new token may be, by the spoke's clock.

@@ -52,7 +52,7 @@ func TestMissingTokenCountsUntilItsAbsenceLasted(t *testing.T) {
 		t.Errorf("in the end: %+v", got)
 	}
 
-	// The same applies to a Secret that nobody has read before.
+	// The same applies to a Secret that was not read before.
 	other := types.NamespacedName{Namespace: "cluster1", Name: "other"}
 	for _, after := range []time.Duration{0, missingLook - 1} {
 		now := began.Add(after)
@@ -79,7 +79,7 @@ func TestMissingTokenCountsUntilItsAbsenceLasted(t *testing.T) {
 	}
 }
 
-func TestLastingProblemIsCheckedEverMoreSeldom(t *testing.T) {
+func TestLastingProblemIsCheckedLessAndLessOften(t *testing.T) {
 	s := newFindings(CheckEvery)
 	unusable := found("a")
 	unusable.Digest, unusable.Problem = bearer.Digest{}, "its Secret holds no token"
@@ -108,7 +108,7 @@ func TestLastingProblemIsCheckedEverMoreSeldom(t *testing.T) {
 	fail(CheckEvery)
 	fail(CheckEvery)
 
-	// Somebody is working on it.
+	// A user is fixing it.
 	unusable.Problem = "its Secret holds no ca.crt"
 	fail(20 * time.Second)
 	fail(40 * time.Second)
@@ -126,7 +126,7 @@ func TestLastingProblemIsCheckedEverMoreSeldom(t *testing.T) {
 	fail(20 * time.Second)
 }
 
-func TestLastingAbsenceIsCheckedEverMoreSeldom(t *testing.T) {
+func TestLastingAbsenceIsCheckedLessAndLessOften(t *testing.T) {
 	s := newFindings(CheckEvery)
 	gone := found("a")
 	gone.Digest, gone.Problem = bearer.Digest{}, "its Secret is not there"

@@ -48,8 +48,8 @@ func trimSet(in any) (any, error) {
 	return in, nil
 }
 
-// trimBinding, like the following, drops what anybody who may write in a namespace can put
-// there and nobody reads, labels included.
+// trimBinding, like the following, drops unused fields and labels, which any user with write
+// access to a namespace can fill.
 func trimBinding(in any) (any, error) {
 	binding, ok := in.(*clusterv1beta2.ManagedClusterSetBinding)
 	if !ok {
