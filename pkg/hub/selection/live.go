@@ -208,7 +208,7 @@ func (r *Rule) granted(
 	return result.Lagging(), nil
 }
 
-// readRegistration reads an observation's cluster past every cache, and its addon if that is not younger:
+// readRegistration reads an observation's cluster live, and its addon if that is not younger:
 // it may be of a cluster that had the name before. same is false unless they are those observed. What
 // is read is not kept for others, since there are as many clusters as profiles.
 func (r *Rule) readRegistration(ctx context.Context, o *rule.Observation) (same bool, err error) {
