@@ -18,7 +18,8 @@
 // # Certificates
 //
 // The issuer of the user server's certificate is published, so that a renewed certificate
-// changes nothing; if the Secret contains no issuer, the certificate itself is (desired_certificates.go). After a change of the issuer both are published until the old one
+// changes nothing; if the Secret contains no issuer, the certificate itself is published
+// (desired_certificates.go). After a change of the issuer both are published until the old one
 // expires. The published certificates are stored in the ConfigMap contract.AccessStateName
 // in the manager's namespace (state.go). They are never read back from profiles, which
 // consumers may be able to write.

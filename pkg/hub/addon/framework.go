@@ -426,7 +426,9 @@ func addIndexers(addons, definitions, works toolscache.SharedIndexInformer) erro
 	})
 }
 
-// newGrantCache returns a cache of the RoleBindings of the agents.
+// newGrantCache returns a cache of the RoleBindings of the agents. It is separate from the
+// manager's cache because every controller that starts waits for all of that, and this one is
+// filled last.
 func (f *framework) newGrantCache() (cache.Cache, error) {
 	ours := cache.ByObject{
 		Label:     labels.SelectorFromSet(grantLabels()),

@@ -223,7 +223,7 @@ func newCredentials(ctx context.Context, mgr manager.Manager, opts Options) (*Cr
 		mgr:            mgr,
 		opts:           opts,
 		bindings:       bindings,
-		accounts:       source.NewAccounts(mgr.GetConfig(), mgr.GetHTTPClient(), mgr.GetRESTMapper(), target.Name),
+		accounts:       source.NewAccounts(mgr, target.Name),
 		tokens:         source.NewTokens(mgr.GetAPIReader(), opts.CheckEvery, opts.Clock),
 		ledger:         target.NewLedger(),
 		accountTrigger: &watch.Trigger{},

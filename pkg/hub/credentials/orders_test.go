@@ -153,7 +153,7 @@ func (c *copying) prepare(w *orders.World) {
 	ctx, writer := context.Background(), secretWriter{c: c}
 	copyName := func(obj client.Object) []string { return []string{target.Name(client.ObjectKeyFromObject(obj))} }
 	orders.Must(w.Cache.IndexField(ctx, &authv1beta1.ManagedServiceAccount{}, source.IndexAccountByCopyName, copyName))
-	accounts := source.NewAccounts(nil, nil, nil, target.Name)
+	accounts := source.NewAccounts(nil, target.Name)
 	store := orders.Field(accounts, "filled").Addr().MethodByName("Store")
 	filled := reflect.New(store.Type().In(0).Elem())
 	orders.Field(filled.Interface(), "Cache").Set(reflect.ValueOf(cache.Cache(onlyReads{View: w.Cache})))

@@ -130,12 +130,11 @@ func (w *world) manager() manager.Manager {
 	limits := profiles.Limits{Properties: 1000, PropertyBytes: 64 << 10}
 	byObject := selection.CacheOptions()
 	maps.Copy(byObject, inventory.CacheOptions(limits))
+	maps.Copy(byObject, CacheOptions())
 	byObject[&addonv1beta1.ManagedClusterAddOn{}] = cache.ByObject{
 		Field: fields.OneTermEqualSelector(metav1.ObjectNameField, "cluster-inventory"),
 	}
-	return apitest.NewManager(w.whole, w.cfg, ocmtest.Scheme(), byObject, func(o *manager.Options) {
-		o.Cache.DefaultTransform = Transform(inventory.DefaultTransform())
-	})
+	return ocmtest.NewManager(w.whole, w.cfg, byObject)
 }
 
 // start runs only the decisions, until w.stop is called or the test ends. The test itself

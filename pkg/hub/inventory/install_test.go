@@ -204,8 +204,8 @@ func TestPairsFollowTheInstallStrategy(t *testing.T) {
 // TestAnUnknownProfileAPIIsLoggedOnce: the start waits until it is known whether the hub serves
 // ClusterProfiles, and asks every second.
 func TestAnUnknownProfileAPIIsLoggedOnce(t *testing.T) {
-	failing := apitest.NewManager(t, mapHub.Config(t), ocmtest.Scheme(), nil) // its cache is not started
-	working := apitest.NewManager(t, mapHub.Config(t), ocmtest.Scheme(), nil)
+	failing := ocmtest.NewManager(t, mapHub.Config(t), nil) // its cache is not started
+	working := ocmtest.NewManager(t, mapHub.Config(t), nil)
 	apitest.RunCache(t, working.GetCache(), kube.Partial(kube.CRDKind))
 	var lines []string
 	logger := funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{})

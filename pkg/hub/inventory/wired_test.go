@@ -123,9 +123,7 @@ func startWith(
 	t *testing.T, cfg *rest.Config, byObject map[client.Object]cache.ByObject, options func(manager.Manager) Options,
 ) (stop func()) {
 	t.Helper()
-	mgr := apitest.NewManager(t, cfg, ocmtest.Scheme(), byObject, func(o *manager.Options) {
-		o.Cache.DefaultTransform = DefaultTransform()
-	})
+	mgr := ocmtest.NewManager(t, cfg, byObject)
 	opts := options(mgr)
 	// The CRDs of these hubs are new, so what is missing might still be restored.
 	if opts.Clock == nil {

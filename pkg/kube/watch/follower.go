@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
@@ -177,7 +176,7 @@ func (f *Follower) Stable() bool {
 		return true
 	}
 	err := f.failure()
-	return isDenied(err) || apierrors.IsNotFound(err) || meta.IsNoMatchError(err)
+	return isDenied(err) || apierrors.IsNotFound(err)
 }
 
 func (f *Follower) failure() error { return ptr.Deref(f.failed.Load(), nil) }

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 )
 
 // accept makes the hub accept a cluster.
@@ -172,7 +173,7 @@ func TestRequestIsApprovedOnlyWithoutObjection(t *testing.T) {
 // startApprover runs the approver on a manager's cache and returns a client of it.
 func (w *world) startApprover() client.Client {
 	w.T.Helper()
-	mgr := apitest.NewManager(w.T, w.Wire.Tap(hub.Config(w.T)), w.Scheme(), CacheOptions())
+	mgr := ocmtest.NewManager(w.T, w.Wire.Tap(hub.Config(w.T)), CacheOptions())
 	apitest.Must(w.T, Add(w.T.Context(), mgr))
 	apitest.Run(w.T, mgr.Start)
 	return mgr.GetClient()

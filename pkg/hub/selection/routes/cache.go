@@ -22,8 +22,7 @@ import (
 //
 // The concerns that show or write ManagedClusters and ManagedClusterAddOns configure their
 // caching (inventory.CacheOptions): the rule reads their metadata and
-// spec.hubAcceptsClient. ClusterProfiles may not be served yet, so their caching cannot be
-// configured.
+// spec.hubAcceptsClient.
 func CacheOptions() map[client.Object]cache.ByObject {
 	return map[client.Object]cache.ByObject{
 		&addonv1beta1.ClusterManagementAddOn{}: {
