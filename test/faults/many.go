@@ -236,7 +236,8 @@ func (w *world) registerAllAgain(m many, later []string) {
 func (w *world) made() []string {
 	w.T.Helper()
 	var clusters []string
-	profiles, copies, rights := &inventoryv1alpha1.ClusterProfileList{}, &corev1.SecretList{}, &metav1.PartialObjectMetadataList{}
+	profiles, copies := &inventoryv1alpha1.ClusterProfileList{}, &corev1.SecretList{}
+	rights := &metav1.PartialObjectMetadataList{}
 	rights.SetGroupVersionKind(rightsKind)
 	w.MustList(profiles)
 	w.MustList(copies)
