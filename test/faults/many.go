@@ -36,7 +36,7 @@ const (
 	tokenEvery = 40
 	// mostWrites bounds the manager's writes for one of the clusters while it is deleted and registered
 	// again, with and without a fault, and mostWithToken those for one with an account, which has two
-	// profiles and two copies.
+	// profiles and two copies. Without a fault, about 4 and 16 were seen.
 	mostWrites, mostWithToken = 10, 24
 	// manyPatience is how much longer than others the story may take for each of its steps.
 	manyPatience = 5 * time.Minute
