@@ -28,7 +28,27 @@
 // because its caches may keep what the restored hub does not have.
 //
 // These stories need a folder with OCM's programs (-upstream, which make robust fills). Their plans
-// have 250 clusters and take long, so TestSeeded leaves the stories out.
+// have 250 clusters and take long, so TestSeeded leaves the stories out, and TestRobust runs them last.
+//
+// # Many clusters
+//
+// In the story register-again-1000 (many.go), a fleet of 1000 clusters is deleted and registered again
+// under its names, in a random order that is always the same. Half of them is registered again right
+// after its deletion, perhaps before the manager has seen that, the other half when nothing is left of
+// what the manager made for it. The one namespace shows all of them, the other one those that have an
+// account, of which there are fifty. In the end, no object may have a property or a token of the first
+// registrations. What differs in the oracles:
+//
+//   - What the manager made for a cluster that is registered again at once may stay, or be deleted and
+//     created again once.
+//   - The manager's writes for one cluster are bounded.
+//
+// One plan per write would be thousands. So the plans are a sample: for one cluster with an account, in
+// the middle of the order, each kind of write has two of the faults of writes, in turns. All watches are
+// closed, or expire, and there are the leader's pause, the restart of the hub and its lag. Each run logs
+// what it took: writes, time and memory. With fewer clusters, at least forty, it can be repeated sooner:
+//
+//	make robust PLAN='register-again-80 none'
 //
 // # Writers
 //
@@ -44,6 +64,7 @@
 //     tokens to it.
 //   - An account's token may be in every namespace that shows the cluster, because upstream has
 //     no way to say less.
+//   - The story of many clusters takes too long.
 //   - Six of the stories are about what only this addon has: place, slices and spread (publishing
 //     Placements), disable (the addon on a cluster), replace (what the manager reads of other
 //     components), damage (repairs of copies and rights).
@@ -153,6 +174,7 @@
 //
 //	make robust                       # all plans, an hour at a time; the next run goes on
 //	make robust TIME=8h SEED=7
+//	make robust STORY=register-again-1000
 //	make robust PLAN='edit 409 patch clusterprofiles.multicluster.x-k8s.io/status team-a/c1 2'
 //	make robust PLANS=45 SEED=7       # the first 45 plans of a seed, of all stories and faults that
 //	                                  # end nothing; each runs again if it fails, and fails only twice

@@ -18,6 +18,7 @@ import (
 
 var (
 	planFlag = flag.String("plan", "", "TestRobust runs only this plan")
+	tellFlag = flag.String("story", "", "TestRobust runs only plans of this story")
 	timeFlag = flag.Duration("time", 0, "TestRobust begins no plan after this time; 0 skips it")
 	fileFlag = flag.String("results", "", "file of TestRobust's results, by which it resumes")
 	seedFlag = flag.Uint64("seed", 1, "what decides which plans run, and in which order")
@@ -46,7 +47,7 @@ func TestMain(m *testing.M) {
 // TestSeeded runs some plans, chosen by a seed. CI does that, too, so a plan fails it only twice.
 func TestSeeded(t *testing.T) {
 	s := newSuite(t, "")
-	s.start(*laneFlag, slices.DeleteFunc(slices.Clone(s.writer.stories), func(s story) bool { return s.scheduled }))
+	s.start(*laneFlag, slices.DeleteFunc(slices.Clone(s.writer.stories), func(s story) bool { return s.large }))
 	s.twice = true
 	t.Logf("%d plans of %d, chosen by -seed=%d", *someFlag, len(s.all), *seedFlag)
 	known := func(p plan) bool { return slices.Contains(open, p.String()) }
@@ -62,17 +63,23 @@ func TestRobust(t *testing.T) {
 		p, err := parsePlan(*planFlag)
 		apitest.Must(t, err)
 		s := newSuite(t, "")
-		s.start(1, slices.DeleteFunc(slices.Clone(s.writer.stories), func(s story) bool { return s.name != p.story }))
+		s.start(1, s.named(p.story))
 		s.run([]plan{p}, time.Hour)
 		return
 	}
 	s := newSuite(t, *fileFlag)
-	s.start(*laneFlag, s.writer.stories)
+	of := s.writer.stories
+	if *tellFlag != "" {
+		if of = s.named(*tellFlag); len(of) == 0 {
+			t.Fatalf("there is no story %q of this writer", *tellFlag)
+		}
+	}
+	s.start(*laneFlag, of)
 	var left, large []plan
 	for _, p := range choose(s.all, len(s.all), *seedFlag) {
 		switch {
 		case s.results.done(p):
-		case s.story(p).scheduled:
+		case s.story(p).large:
 			large = append(large, p)
 		default:
 			left = append(left, p)
@@ -137,7 +144,10 @@ func (s *suite) start(lanes int, of []story) {
 			mu.Lock()
 			defer mu.Unlock()
 			s.references[of[i].name] = ref
-			if len(ref.masked) > 0 {
+			switch {
+			case of[i].large:
+				t.Logf("%d writes and events are not in every run without a fault", len(ref.masked))
+			case len(ref.masked) > 0:
 				t.Logf("not in every run without a fault: %v", ref.masked)
 			}
 		})
@@ -147,7 +157,7 @@ func (s *suite) start(lanes int, of []story) {
 	}
 	for _, story := range of {
 		if ref, has := s.references[story.name]; has {
-			s.all = append(s.all, plansOf(story.name, ref)...)
+			s.all = append(s.all, plansOf(story, ref)...)
 		}
 	}
 	s.all = slices.DeleteFunc(s.all, func(p plan) bool { return slices.Contains(s.writer.without, p.fault.Kind) })
@@ -229,6 +239,9 @@ func (s *suite) attempt(t *testing.T, l *lane, p plan, ref *reference, calm time
 		return o
 	}
 	o.Findings = judge(of, *ref, got)
+	if of.large {
+		t.Log(got.costs())
+	}
 	switch {
 	case len(o.Findings) > 0:
 		o.Verdict = finding
@@ -238,6 +251,16 @@ func (s *suite) attempt(t *testing.T, l *lane, p plan, ref *reference, calm time
 		o.Verdict = notReached
 	}
 	return o
+}
+
+// named is the story of a name, if it concerns the writer. It may be one of fewer clusters than in
+// stories.
+func (s *suite) named(name string) []story {
+	isNamed := func(of story) bool { return of.name == name }
+	if of, known := storyNamed(name); known && !slices.ContainsFunc(stories, isNamed) && s.writer.name == "" {
+		s.writer.stories = append(slices.Clone(s.writer.stories), of)
+	}
+	return slices.DeleteFunc(slices.Clone(s.writer.stories), func(of story) bool { return of.name != name })
 }
 
 // story is that of a plan.

@@ -24,7 +24,7 @@ import (
 
 const (
 	// resetLimit bounds the removal of what a run has left.
-	resetLimit = 2 * time.Minute
+	resetLimit = 5 * time.Minute
 	// setupLimit bounds the wait for the state before a story's faults.
 	setupLimit = 3 * time.Minute
 	// still is for how long nothing may be written for a state to count as reached.
@@ -91,7 +91,7 @@ func (l *lane) watch() {
 	ctx, l.unwatch = context.WithCancel(context.WithoutCancel(l.tb.Context()))
 	l.tb.Cleanup(l.unwatch)
 	var err error
-	l.watcher, err = newWatcher(ctx, l.server.Config(l.tb), append(slices.Clone(namespaces), fleetNames...))
+	l.watcher, err = newWatcher(ctx, l.server.Config(l.tb), slices.Concat(namespaces, fleetNames, manyNames))
 	apitest.Must(l.tb, err)
 }
 

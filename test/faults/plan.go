@@ -57,13 +57,13 @@ func parsePlan(text string) (plan, error) {
 	name, rest, _ := strings.Cut(strings.TrimSpace(text), " ")
 	kind, target, _ := strings.Cut(rest, " ")
 	p := plan{story: name, fault: proxy.Fault{Kind: proxy.Kind(kind)}}
-	at := slices.IndexFunc(stories, func(s story) bool { return s.name == name })
-	if at < 0 {
+	of, known := storyNamed(name)
+	if !known {
 		return plan{}, fmt.Errorf("there is no story %q", name)
 	}
 	var err error
 	switch {
-	case slices.Contains(ofPlacement, p.fault.Kind) && !stories[at].scheduled:
+	case slices.Contains(ofPlacement, p.fault.Kind) && !of.scheduled:
 		err = fmt.Errorf("no placement controller runs in the story %q", name)
 	case slices.Contains(withoutTarget, p.fault.Kind):
 		if target != "" {
@@ -86,7 +86,11 @@ func parsePlan(text string) (plan, error) {
 }
 
 // plansOf returns all plans of a story, whose reference has been recorded.
-func plansOf(name string, ref reference) []plan {
+func plansOf(s story, ref reference) []plan {
+	if s.sample != "" {
+		return sampleOf(s, ref)
+	}
+	name := s.name
 	var all []plan
 	add := func(kinds []proxy.Kind, keys ...proxy.Key) {
 		for _, key := range keys {

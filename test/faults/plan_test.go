@@ -22,7 +22,7 @@ func some() []plan {
 	ref := reference{
 		writes: []proxy.Key{key("patch", 1), key("patch", 2)}, events: []proxy.Key{key("MODIFIED", 1), key("MODIFIED", 2)},
 	}
-	return slices.Concat(plansOf("edit", ref), plansOf("bind", ref))
+	return slices.Concat(plansOf(story{name: "edit"}, ref), plansOf(story{name: "bind"}, ref))
 }
 
 // ofRuns are faults of which each of these stories has one plan.
@@ -52,7 +52,7 @@ func TestEveryWriteOfThePlacementControllerHasItsPlans(t *testing.T) {
 		Verb: "patch", Resource: "placementdecisions.cluster.open-cluster-management.io/status",
 		Object: "team-a/view-decision-2", N: 1,
 	}
-	all := slices.DeleteFunc(plansOf("spread", reference{decided: []proxy.Key{slice}}), func(p plan) bool {
+	all := slices.DeleteFunc(plansOf(story{name: "spread"}, reference{decided: []proxy.Key{slice}}), func(p plan) bool {
 		return slices.Contains(ofProcesses, p.fault.Kind)
 	})
 	want := map[plan]proxy.Kind{}

@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -129,6 +131,27 @@ func (p *program) signal(signal syscall.Signal) error {
 		errs = append(errs, cmd.Process.Signal(signal))
 	}
 	return errors.Join(errs...)
+}
+
+// peak is the most memory that the processes have had since they started, in MiB; 0 if they have just
+// ended.
+func (p *program) peak() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	total := 0
+	for _, cmd := range p.cmds {
+		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", cmd.Process.Pid))
+		if err != nil {
+			return 0
+		}
+		for line := range strings.Lines(string(status)) {
+			var kib int
+			if n, _ := fmt.Sscanf(line, "VmHWM: %d kB", &kib); n == 1 {
+				total += kib
+			}
+		}
+	}
+	return total >> 10
 }
 
 // forget forgets the log, and how often the program ended by itself.

@@ -98,12 +98,12 @@ func (l *lane) run(tb testing.TB, s story, fault proxy.Fault, ref *reference, ca
 		after.state, after.still = ref.after, still
 	}
 	after.still = max(after.still, s.calm)
-	if err := r.await(tb.Context(), before, setupLimit); err != nil {
+	if err := r.await(tb.Context(), before, setupLimit+s.patience); err != nil {
 		return result{}, fmt.Errorf("the state before the fault: %w%s", err, r.why(before.state))
 	}
 	if fault.Kind == paused {
 		r.managers = append(r.managers, l.manage(elect))
-		if err := r.await(tb.Context(), before, setupLimit); err != nil {
+		if err := r.await(tb.Context(), before, setupLimit+s.patience); err != nil {
 			return result{}, fmt.Errorf("the state with a standby: %w%s", err, r.why(before.state))
 		}
 	}
@@ -136,7 +136,7 @@ func (l *lane) run(tb testing.TB, s story, fault proxy.Fault, ref *reference, ca
 	if err := r.act(tb, fault); err != nil {
 		return result{}, err
 	}
-	limit := limitOf(fault.Kind)
+	limit := limitOf(fault.Kind) + s.patience
 	if len(r.world.missed) > 0 {
 		limit = after.still + quiet // it is a finding already
 	}
@@ -154,7 +154,7 @@ func (l *lane) run(tb testing.TB, s story, fault proxy.Fault, ref *reference, ca
 	if err != nil && !errors.Is(err, errNotReached) {
 		return result{}, err
 	}
-	got.converged = err == nil
+	got.converged, got.took, got.peak = err == nil, time.Since(got.began), r.peak()
 	sent := len(r.record().Writes)
 	if got.converged {
 		if err := pause(tb.Context(), calm); err != nil {
@@ -176,7 +176,7 @@ func (l *lane) run(tb testing.TB, s story, fault proxy.Fault, ref *reference, ca
 	if slices.Contains(ofAPIs, fault.Kind) {
 		got.api = fault.Key.Resource
 	}
-	got.tokens, got.wrote = r.world.tokens, r.world.wrote
+	got.tokens, got.wrote, got.races = r.world.tokens, r.world.wrote, s.races
 	got.ordered = !slices.Contains([]proxy.Kind{restarted, restored}, fault.Kind)
 	got.problems = append(got.problems, r.world.missed...)
 	if slices.Contains(slices.Concat(ofProcesses, ofAPIs), fault.Kind) {
@@ -334,6 +334,15 @@ func lateWrites(writes []proxy.Write, fault proxy.Fault) []proxy.Write {
 	})
 }
 
+// peak is the most memory that one of the managers has had, in MiB.
+func (r *running) peak() int {
+	most := 0
+	for _, m := range r.managers {
+		most = max(most, m.peak())
+	}
+	return most
+}
+
 // unanswered returns how many writes got no answer.
 func unanswered(writes []proxy.Write) int {
 	n := 0
@@ -448,11 +457,17 @@ func (l *lane) reference(tb testing.TB, s story) (ref reference, problems []stri
 		return got, invariants(s, got)
 	}
 	first, problems := play(nil)
+	if s.large {
+		tb.Log(first.costs())
+	}
 	if len(problems) > 0 {
 		return ref, problems
 	}
 	ref, _ = merge(first, first)
 	second, problems := play(&ref)
+	if s.large {
+		tb.Log(second.costs())
+	}
 	if len(problems) > 0 {
 		return ref, problems
 	}

@@ -41,7 +41,7 @@ func spread() story {
 	before := fleetNames[1:251]
 	after := slices.Concat(fleetNames[:1], fleetNames[3:250], []string{"n251", "n253"})
 	return story{
-		name: "spread", scheduled: true,
+		name: "spread", scheduled: true, large: true,
 		before: pairs(teamA, before...), after: pairs(teamA, after...), meanwhile: pairs(teamA, "n252"),
 		// Both move between slices.
 		targets: map[string][]string{"n100": {teamA}, "n201": {teamA}},

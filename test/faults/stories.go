@@ -23,8 +23,20 @@ type story struct {
 	// atomic lists.
 	atomic bool
 	// scheduled is true if Open Cluster Management's own placement controller decides, instead of
-	// ocmtest. Such stories have many clusters, and TestSeeded leaves them out.
+	// ocmtest.
 	scheduled bool
+	// large is true if there are many clusters. TestSeeded leaves such stories out.
+	large bool
+	// patience is how much longer than others it may take to reach each of its states.
+	patience time.Duration
+	// sample is the cluster whose writes get faults, if not all writes and events do.
+	sample string
+	// races are clusters that are registered again perhaps before the manager has seen their deletion.
+	races []string
+	// most is how much the manager may write for a cluster; nil if that is not judged.
+	most map[string]int
+	// outdated are texts that no object may contain in the end.
+	outdated []string
 	// calm is for how long nothing may have been written for the state after to count as
 	// reached, if that is longer than for other stories.
 	calm time.Duration
@@ -302,4 +314,5 @@ var stories = []story{
 		},
 	},
 	spread(),
+	registerAgain(manyClusters),
 }

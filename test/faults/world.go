@@ -299,12 +299,18 @@ func (w *world) decideSlices(namespace string, of ...[]string) {
 // waited for any more.
 func (w *world) step(effect string, seen func() bool) {
 	w.T.Helper()
-	deadline := time.Now().Add(stepPatience)
-	tick := time.NewTicker(50 * time.Millisecond)
+	w.stepWithin(stepPatience, 50*time.Millisecond, effect, seen)
+}
+
+// stepWithin is step with other times.
+func (w *world) stepWithin(limit, every time.Duration, effect string, seen func() bool) {
+	w.T.Helper()
+	deadline := time.Now().Add(limit)
+	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for len(w.missed) == 0 && !seen() {
 		if time.Now().After(deadline) {
-			w.missed = append(w.missed, fmt.Sprintf("not within %s: %s", stepPatience, effect))
+			w.missed = append(w.missed, fmt.Sprintf("not within %s: %s", limit, effect))
 			return
 		}
 		<-tick.C

@@ -76,7 +76,11 @@ type Known struct {
 // Holds reports whether the copy is known to hold the content and to belong to
 // the owner, which may be unknown.
 func (k Known) Holds(content bearer.Digest, owner Owner) bool {
-	return k.trusted && k.own.digest == content && (owner.UID == "" || k.own.owner == owner.UID)
+	return k.trusted && k.own.holds(content, owner)
+}
+
+func (v version) holds(content bearer.Digest, owner Owner) bool {
+	return v.digest == content && (owner.UID == "" || v.owner == owner.UID)
 }
 
 // Known returns what is known about an account's copy in a namespace.
