@@ -73,8 +73,10 @@
 //
 // for the second write of that kind to that object. Package proxy lists the faults of writes,
 // events and watches; plan.go those of processes: the leading manager is paused while another
-// one stands by, the hub is killed and started again, or etcd is restored from a snapshot taken
-// before the act, which is then repeated.
+// one stands by (leader-paused for 25 seconds, leader-paused-2s, leader-paused-60s), the hub is killed
+// and started again, or etcd is restored from a snapshot taken before the act, which is then repeated.
+//
+// The longest faults, of 29 and of 60 seconds, have plans only in the stories rotate, unbind and move.
 //
 // Faults of APIs (apis.go) are for kinds that the manager reads or writes and that come and go
 // with other components: ClusterProfiles, SIG-Multicluster's PlacementDecisions,
@@ -102,14 +104,15 @@
 //
 // The other two faults change how the API server answers all along (package proxy):
 //
-//   - slow-webhook: every write into one consumer namespace takes effect after eight seconds. Writes
-//     into other consumer namespaces must be complete before the last slow one is, if the act has
-//     both. This compares their order and no durations. After five seconds, two more writes of each
-//     addon's status may say that a copy is late, and no longer.
+//   - slow-webhook: every write into one consumer namespace takes effect after eight seconds
+//     (slow-webhook-29s: after 29; API servers grant a webhook 30). Writes into other consumer
+//     namespaces must be complete before the last slow one is, if the act has both. This compares
+//     their order and no durations. After five seconds, two more writes of each addon's status may say
+//     that a copy is late, and no longer.
 //   - lagging: the manager is killed right after its first write of the act, and starts with an API
-//     server that is cut off from etcd: until ten seconds after its first list, lists for informers
-//     show the hub as it was before the act, and watches show nothing newer. Reads without a
-//     resource version, which must be consistent, are current. On the wire, informers' lists have
+//     server that is cut off from etcd: until ten seconds after its first list (lagging-1s: one second,
+//     lagging-60s: a minute), lists for informers show the hub as it was before the act, and watches
+//     show nothing newer. Reads without a resource version, which must be consistent, are current. On the wire, informers' lists have
 //     the resource version 0; the proxy asks for exactly the one before the act instead. It refuses
 //     watches that begin with what exists, so that client-go lists. RoleBindings that the reference
 //     deletes and creates again may stay, because the manager may never see why they should go.

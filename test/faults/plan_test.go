@@ -14,25 +14,31 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/test/faults/proxy"
 )
 
-// some are plans of two stories.
-func some() []plan {
+// some are plans of two stories that have no plans of the longest faults.
+func some() []plan { return plansOfTwo("edit", "bind") }
+
+// plansOfTwo are those of two stories with the same writes and events.
+func plansOfTwo(one, other string) []plan {
 	key := func(verb string, n int) proxy.Key {
 		return proxy.Key{Verb: verb, Resource: profiles + "/status", Object: "team-a/c1", N: n}
 	}
 	ref := reference{
 		writes: []proxy.Key{key("patch", 1), key("patch", 2)}, events: []proxy.Key{key("MODIFIED", 1), key("MODIFIED", 2)},
 	}
-	return slices.Concat(plansOf("edit", ref), plansOf("bind", ref))
+	return slices.Concat(plansOf(one, ref), plansOf(other, ref))
 }
 
-// ofRuns are faults of which each of these stories has one plan.
-var ofRuns = []proxy.Kind{proxy.Lagging, proxy.SlowWebhook}
+// ofRuns are faults of which each story has one plan.
+var ofRuns = slices.Concat(ofProcesses, proxy.OfStarts, proxy.OfNamespaces)
 
 func TestEveryWriteAndEventHasItsPlans(t *testing.T) {
-	each := 2*len(proxy.OfWrites) + 2*len(proxy.OfEvents) + len(proxy.OfWatches) + len(ofProcesses) + len(ofRuns)
-	all := some()
+	each := 2*len(proxy.OfWrites) + 2*len(proxy.OfEvents) + len(proxy.OfWatches) + len(ofRuns)
+	if all := some(); len(all) != 2*(each-len(longest)) {
+		t.Errorf("%d plans, want %d", len(all), 2*(each-len(longest)))
+	}
+	all := plansOfTwo("unbind", "rotate")
 	if len(all) != 2*each {
-		t.Errorf("%d plans, want %d", len(all), 2*each)
+		t.Errorf("%d plans of stories with the longest faults, want %d", len(all), 2*each)
 	}
 	names := map[string]bool{}
 	for _, p := range all {
@@ -82,7 +88,8 @@ func TestOtherPlansAreRefused(t *testing.T) {
 		"", "edit", "nothing none", "edit nothing", "edit none x", "edit 409", "edit 409 patch x y", "edit watch-closed",
 		"edit watch-closed a b", "edit hub-restarted x", "spread placement:409", "spread placement:hub-restarted",
 		"spread placement:event-delayed ADDED x y 1", "edit placement:409 patch x y 1",
-		"edit lagging x",
+		"edit lagging x", "edit lagging-60s x", "edit lagging-2s", "edit leader-paused-60s x", "edit leader-paused-3s",
+		"edit slow-webhook-29s", "edit slow-webhook-29s x",
 		"edit slow-webhook", "edit slow-webhook x", "edit unserved", "edit unserved a b",
 	} {
 		if p, err := parsePlan(text); err == nil {
@@ -113,7 +120,8 @@ func TestTheSeedDecides(t *testing.T) {
 	}
 	// Few plans are of all kinds, but for those left out.
 	kinds := map[proxy.Kind]bool{}
-	want := slices.Concat(proxy.OfWrites, proxy.OfEvents, proxy.OfWatches, ofRuns)
+	want := slices.Concat(proxy.OfWrites, proxy.OfEvents, proxy.OfWatches,
+		[]proxy.Kind{proxy.Lagging, proxy.Lagging1s, proxy.SlowWebhook})
 	for _, p := range choose(all, len(want), 3, ofProcesses...) {
 		kinds[p.fault.Kind] = true
 	}

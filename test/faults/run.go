@@ -22,12 +22,10 @@ import (
 // may be retried after a minute, a manager that starts may wait a minute for objects to be
 // restored, and clients list again up to three minutes after a restart of the API server.
 func limitOf(kind proxy.Kind) time.Duration {
-	switch kind {
-	case restarted, restored, recreated, proxy.SlowWebhook, proxy.Lagging:
+	if slices.Contains(slices.Concat(proxy.OfNamespaces, proxy.OfStarts, []proxy.Kind{restarted, restored, recreated}), kind) {
 		return apitest.RestartPatience
-	default:
-		return 100 * time.Second
 	}
+	return 100 * time.Second
 }
 
 // lasts is how long after it began a fault has an effect.
@@ -39,10 +37,8 @@ func lasts(kind proxy.Kind) time.Duration {
 		return proxy.DelayFor
 	case proxy.EventDropped:
 		return proxy.DropFor
-	case proxy.SlowWebhook:
-		return proxy.SlowFor
 	default:
-		return 0
+		return proxy.SlowFor[kind]
 	}
 }
 
@@ -64,10 +60,11 @@ type running struct {
 func (l *lane) run(tb testing.TB, s story, fault proxy.Fault, ref *reference, calm time.Duration) (result, error) {
 	tb.Helper()
 	fault, ofPlacement := divided(fault)
+	isElected := slices.Contains(ofLeaders, fault.Kind)
 	switch {
 	case l.spoiled:
 		l.renew()
-	case fault.Kind == paused || l.writer.fresh:
+	case isElected || l.writer.fresh:
 		l.discard()
 	}
 	if err := l.reset(tb.Context()); err != nil {
@@ -79,7 +76,7 @@ func (l *lane) run(tb testing.TB, s story, fault proxy.Fault, ref *reference, ca
 	if s.scheduled {
 		r.placement = l.schedule(tb)
 	}
-	if fault.Kind == paused {
+	if isElected {
 		r.managers = []*manager{l.manage(elect)}
 	} else {
 		if l.manager == nil {
@@ -100,7 +97,7 @@ func (l *lane) run(tb testing.TB, s story, fault proxy.Fault, ref *reference, ca
 	if err := r.await(tb.Context(), before, setupLimit); err != nil {
 		return result{}, fmt.Errorf("the state before the fault: %w%s", err, r.why(before.state))
 	}
-	if fault.Kind == paused {
+	if isElected {
 		r.managers = append(r.managers, l.manage(elect))
 		if err := r.await(tb.Context(), before, setupLimit); err != nil {
 			return result{}, fmt.Errorf("the state with a standby: %w%s", err, r.why(before.state))
@@ -108,7 +105,7 @@ func (l *lane) run(tb testing.TB, s story, fault proxy.Fault, ref *reference, ca
 	}
 	got := result{before: r.state(), setup: l.watcher.seen(0)}
 	began := l.watcher.mark()
-	if fault.Kind == proxy.Lagging {
+	if slices.Contains(proxy.OfStarts, fault.Kind) {
 		if err := l.remember(tb); err != nil {
 			return result{}, err
 		}
@@ -168,8 +165,8 @@ func (l *lane) run(tb testing.TB, s story, fault proxy.Fault, ref *reference, ca
 	}
 	markLost(got.changes, r.lost)
 	got.lost = r.lost
-	got.lagged = fault.Kind == proxy.Lagging
-	if fault.Kind == proxy.SlowWebhook {
+	got.lagged = slices.Contains(proxy.OfStarts, fault.Kind)
+	if slices.Contains(proxy.OfNamespaces, fault.Kind) {
 		got.slow = fault.Key.Object
 	}
 	if slices.Contains(ofAPIs, fault.Kind) {
@@ -222,7 +219,7 @@ func (r *running) report(got *result, fault proxy.Kind) error {
 	var errs []error
 	for _, m := range r.managers {
 		exits, log, err := m.report()
-		if fault != paused {
+		if _, isPaused := pauseFor[fault]; !isPaused {
 			got.exits = append(got.exits, exits...)
 		}
 		got.log += log
@@ -239,16 +236,8 @@ func (r *running) report(got *result, fault proxy.Kind) error {
 func (r *running) act(tb testing.TB, fault proxy.Fault) error {
 	tb.Helper()
 	switch fault.Kind {
-	case paused:
-		leader := r.managers[0]
-		if err := leader.pause(); err != nil {
-			return err
-		}
-		r.story.act(r.world)
-		if err := pause(tb.Context(), pauseFor); err != nil {
-			return err
-		}
-		return leader.resume()
+	case paused, paused2s, paused60s:
+		return r.pauseLeader(tb.Context(), pauseFor[fault.Kind])
 	case restarted:
 		r.story.act(r.world)
 		r.outage(func() { r.lane.server.Snapshot(tb) })
@@ -260,6 +249,18 @@ func (r *running) act(tb testing.TB, fault proxy.Fault) error {
 		r.story.act(r.world)
 	}
 	return nil
+}
+
+// pauseLeader plays the story while the leader is paused, and waits until it is not.
+func (r *running) pauseLeader(ctx context.Context, duration time.Duration) error {
+	leader := r.managers[0]
+	if err := leader.pause(); err != nil {
+		return err
+	}
+	resumed := make(chan error, 1)
+	go func() { resumed <- errors.Join(pause(ctx, duration), leader.resume()) }()
+	r.story.act(r.world)
+	return <-resumed
 }
 
 // restore plays the story, then puts etcd back to before it, and waits for the state before.

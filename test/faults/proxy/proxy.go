@@ -337,9 +337,9 @@ func (p *Proxy) write(w http.ResponseWriter, r *http.Request, key Key) {
 			panic(http.ErrAbortHandler)
 		}
 		forward(w)
-	case SlowWebhook:
+	case SlowWebhook, SlowWebhook29s:
 		defer p.holds()()
-		timer := time.NewTimer(SlowFor)
+		timer := time.NewTimer(SlowFor[fault])
 		defer timer.Stop()
 		select {
 		case <-timer.C:
@@ -347,7 +347,7 @@ func (p *Proxy) write(w http.ResponseWriter, r *http.Request, key Key) {
 			panic(http.ErrAbortHandler)
 		}
 		forward(w)
-	case Lagging:
+	case Lagging, Lagging1s, Lagging60s:
 		forward(httptest.NewRecorder())
 		p.lags()
 		p.killProgram()
@@ -385,7 +385,8 @@ func (p *Proxy) begin(key Key) (write *Write, fault Kind) {
 	isFirst := p.record.Fired.IsZero()
 	namespace, _, _ := strings.Cut(key.Object, "/")
 	if slices.Contains(OfWrites, p.fault.Kind) && p.fault.Key == key && isFirst ||
-		p.fault.Kind == Lagging && isFirst || p.fault.Kind == SlowWebhook && p.fault.Key.Object == namespace {
+		slices.Contains(OfStarts, p.fault.Kind) && isFirst ||
+		slices.Contains(OfNamespaces, p.fault.Kind) && p.fault.Key.Object == namespace {
 		write.Injected, fault = true, p.fault.Kind
 		p.fired()
 	}
