@@ -76,6 +76,23 @@
 // one stands by (leader-paused for 25 seconds, leader-paused-2s, leader-paused-60s), the hub is killed
 // and started again, or etcd is restored from a snapshot taken before the act, which is then repeated.
 //
+// In two more (versions.go), the next version of the manager is involved, which is this tree with the
+// patch versions/next.patch: it writes more and other content into profiles, references, copies and
+// addons. Two managers run, as in a rollout. After its first write of the act, the leader ends as a
+// kubelet would end it, and the other one takes over:
+//
+//   - upgraded: the next version leads first, and this one takes over.
+//   - rolled-back: this version leads first. When the act is over and the next version has begun to
+//     write, this version is started again, and the next one ends.
+//
+// In the end, this version must have brought back exactly the state of the reference, without creating
+// or deleting an object more or less often. With each change of the version, each profile, reference,
+// copy and addon may be written once more, a profile's status and the rest apart. The patch contains
+// only what this version can know to be the addon's: it leaves other labels and annotations of copies
+// and references alone, as those of other clients, so a label that a next version adds to them stays
+// after a rollback. A label that the next version requires of copies is no plausible change, either:
+// it would not recognize the copies of this version.
+//
 // The longest faults, of 29 and of 60 seconds, have plans only in the stories rotate, unbind and move.
 //
 // Faults of APIs (apis.go) are for kinds that the manager reads or writes and that come and go
@@ -112,10 +129,11 @@
 //   - lagging: the manager is killed right after its first write of the act, and starts with an API
 //     server that is cut off from etcd: until ten seconds after its first list (lagging-1s: one second,
 //     lagging-60s: a minute), lists for informers show the hub as it was before the act, and watches
-//     show nothing newer. Reads without a resource version, which must be consistent, are current. On the wire, informers' lists have
-//     the resource version 0; the proxy asks for exactly the one before the act instead. It refuses
-//     watches that begin with what exists, so that client-go lists. RoleBindings that the reference
-//     deletes and creates again may stay, because the manager may never see why they should go.
+//     show nothing newer. Reads without a resource version, which must be consistent, are current. On
+//     the wire, informers' lists have the resource version 0; the proxy asks for exactly the one before
+//     the act instead. It refuses watches that begin with what exists, so that client-go lists.
+//     RoleBindings that the reference deletes and creates again may stay, because the manager may never
+//     see why they should go.
 //
 // One plan follows another on the same hub, with the same manager unless the fault or a finding
 // has changed it; before each, the hub is emptied, and that is checked.
@@ -126,8 +144,8 @@
 //
 //   - the state after is that of the reference, in a bounded time;
 //   - every object was created and deleted as often as in the reference;
-//   - there were at most twice as many writes, not counting those that did not reach a hub that was
-//     away;
+//   - there were at most twice as many writes, besides what the section Plans allows, and not counting
+//     those that did not reach a hub that was away;
 //   - for three seconds after the state was reached there were none, one plan in a hundred of
 //     TestRobust for a minute;
 //   - at every moment, as an independent watcher saw it past the proxy: profiles only of pairs
@@ -165,7 +183,7 @@
 //
 // A patch in the folder reverts takes one known fix away, and its head names plans. One of these
 // must have a finding with it, and none without it, or the suite would not have found what was
-// wrong. make verify checks that all patches apply.
+// wrong. make verify checks that all patches apply, also those of the folder versions.
 //
 // docs/reliability.md has what ran, and what was found.
 package faults

@@ -36,6 +36,7 @@ const lasting, oneInSoMany = time.Minute, 100
 func TestMain(m *testing.M) {
 	apitest.Main(m)
 	hubtest.RemoveProgram()
+	removePatched()
 }
 
 // TestSeeded runs some plans, chosen by a seed. CI does that, too, so a plan fails it only twice.

@@ -215,11 +215,11 @@ type manager struct {
 	closed sync.Once
 }
 
-// manage starts a manager on the hub.
-func (l *lane) manage(flags ...string) *manager {
+// manage starts a manager of a version on the hub.
+func (l *lane) manage(of version, flags ...string) *manager {
 	l.tb.Helper()
 	return l.behindProxy(l.user, func(cfg *rest.Config) func() []*exec.Cmd {
-		return l.writer.commands(l, cfg, flags...)
+		return l.writer.commands(l, cfg, of, flags...)
 	})
 }
 

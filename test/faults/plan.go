@@ -23,9 +23,9 @@ const (
 )
 
 // ofLeaders are those for which managers elect a leader.
-var ofLeaders = []proxy.Kind{paused, paused2s, paused60s}
+var ofLeaders = append([]proxy.Kind{paused, paused2s, paused60s}, ofVersions...)
 
-// ofProcesses are all of them.
+// ofProcesses are all faults of processes.
 var ofProcesses = append(slices.Clone(ofLeaders), restarted, restored)
 
 // ofKinds are the faults whose target is a kind.

@@ -61,6 +61,7 @@ func (l *lane) run(tb testing.TB, s story, fault proxy.Fault, ref *reference, ca
 	tb.Helper()
 	fault, ofPlacement := divided(fault)
 	isElected := slices.Contains(ofLeaders, fault.Kind)
+	first, second := l.versionsOf(tb, fault.Kind)
 	switch {
 	case l.spoiled:
 		l.renew()
@@ -77,10 +78,10 @@ func (l *lane) run(tb testing.TB, s story, fault proxy.Fault, ref *reference, ca
 		r.placement = l.schedule(tb)
 	}
 	if isElected {
-		r.managers = []*manager{l.manage(elect)}
+		r.managers = []*manager{l.manage(first, elect)}
 	} else {
 		if l.manager == nil {
-			l.manager = l.manage()
+			l.manager = l.manage(first)
 		}
 		r.managers = []*manager{l.manager}
 		l.manager.forget()
@@ -93,12 +94,15 @@ func (l *lane) run(tb testing.TB, s story, fault proxy.Fault, ref *reference, ca
 		before.state, before.still = ref.before, still
 		after.state, after.still = ref.after, still
 	}
+	if fault.Kind == upgraded {
+		before.state, before.still = nil, quiet // it is the next version's
+	}
 	after.still = max(after.still, s.calm)
 	if err := r.await(tb.Context(), before, setupLimit); err != nil {
 		return result{}, fmt.Errorf("the state before the fault: %w%s", err, r.why(before.state))
 	}
 	if isElected {
-		r.managers = append(r.managers, l.manage(elect))
+		r.managers = append(r.managers, l.manage(second, elect))
 		if err := r.await(tb.Context(), before, setupLimit); err != nil {
 			return result{}, fmt.Errorf("the state with a standby: %w%s", err, r.why(before.state))
 		}
@@ -165,6 +169,9 @@ func (l *lane) run(tb testing.TB, s story, fault proxy.Fault, ref *reference, ca
 	}
 	markLost(got.changes, r.lost)
 	got.lost = r.lost
+	if slices.Contains(ofVersions, fault.Kind) {
+		got.versions = len(r.managers)
+	}
 	got.lagged = slices.Contains(proxy.OfStarts, fault.Kind)
 	if slices.Contains(proxy.OfNamespaces, fault.Kind) {
 		got.slow = fault.Key.Object
@@ -238,6 +245,8 @@ func (r *running) act(tb testing.TB, fault proxy.Fault) error {
 	switch fault.Kind {
 	case paused, paused2s, paused60s:
 		return r.pauseLeader(tb.Context(), pauseFor[fault.Kind])
+	case upgraded, rolledBack:
+		return r.replaceLeader(tb, fault.Kind == rolledBack)
 	case restarted:
 		r.story.act(r.world)
 		r.outage(func() { r.lane.server.Snapshot(tb) })

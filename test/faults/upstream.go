@@ -66,7 +66,7 @@ func upstreamWriter(folder string) writer {
 			l.installRights(filepath.Join(folder, "rights.yaml"), upstreamUser)
 			l.collectGarbage(filepath.Join(folder, "kube-controller-manager"))
 		},
-		commands: func(l *lane, cfg *rest.Config, _ ...string) func() []*exec.Cmd {
+		commands: func(l *lane, cfg *rest.Config, _ version, _ ...string) func() []*exec.Cmd {
 			kubeconfig := apitest.File(l.tb, "kubeconfig", apitest.Kubeconfig(l.tb, cfg, ""))
 			return func() []*exec.Cmd { return upstreamCommands(folder, kubeconfig, freePort()) }
 		},
