@@ -47,7 +47,8 @@
 //   - Six of the stories are about what only this addon has: place, slices and spread (publishing
 //     Placements), disable (the addon on a cluster), replace (what the manager reads of other
 //     components), damage (repairs of copies and rights).
-//   - No leader is paused: each of the two programs elects one by times of its own.
+//   - No leader is paused or replaced: each of the two programs elects one by times of its own.
+//   - Their clocks are right.
 //   - No CRD is recreated, because garbage collection deletes what its objects own.
 //   - They write no PlacementDecisions and no access providers, so of the order of changes only
 //     the owners of copies are checked.
@@ -92,6 +93,19 @@
 // and references alone, as those of other clients, so a label that a next version adds to them stays
 // after a rollback. A label that the next version requires of copies is no plausible change, either:
 // it would not recognize the copies of this version.
+//
+// Clocks are wrong by an hour in others (clocks.go), from the start of the manager, before the setup, to
+// the end:
+//
+//   - clock-ahead, clock-behind: the clock of the manager's controllers, by the patch
+//     versions/clock.patch. Leader election keeps the machine's. They have plans in six stories, with
+//     bindings, tokens and decisions.
+//   - timestamps-ahead, timestamps-behind: all that the manager reads on the hub, as if the clocks of the
+//     API server and of all other clients were wrong: times of metadata, of managed fields, conditions
+//     and properties, and of the status of accounts. The proxy shifts what the manager writes the other
+//     way round, so that it reads again what it wrote.
+//
+// Tokens are valid for longer than that.
 //
 // The longest faults, of 29 and of 60 seconds, have plans only in the stories rotate, unbind and move.
 //

@@ -25,6 +25,9 @@ const (
 // ofLeaders are those for which managers elect a leader.
 var ofLeaders = append([]proxy.Kind{paused, paused2s, paused60s}, ofVersions...)
 
+// ofPrograms are those for which a run needs a manager of its own.
+var ofPrograms = slices.Concat(ofLeaders, ofClocks, ofTimestamps)
+
 // ofProcesses are all faults of processes.
 var ofProcesses = append(slices.Clone(ofLeaders), restarted, restored)
 
@@ -32,7 +35,7 @@ var ofProcesses = append(slices.Clone(ofLeaders), restarted, restored)
 var ofKinds = slices.Concat(proxy.OfWatches, ofAPIs)
 
 // withoutTarget are the faults of the whole program, and none.
-var withoutTarget = slices.Concat(ofProcesses, proxy.OfStarts, []proxy.Kind{proxy.None})
+var withoutTarget = slices.Concat(ofProcesses, proxy.OfStarts, ofClocks, ofTimestamps, []proxy.Kind{proxy.None})
 
 // pauseFor is how long a leader is paused. Without renewing its Lease, a manager leads for less than
 // 25 seconds, and for more than two.
@@ -125,6 +128,10 @@ func plansOf(name string, ref reference) []plan {
 		return all
 	}
 	add(proxy.OfStarts, proxy.Key{})
+	add(ofTimestamps, proxy.Key{})
+	if slices.Contains(clockStories, name) {
+		add(ofClocks, proxy.Key{})
+	}
 	for _, namespace := range consumers {
 		if slices.ContainsFunc(ref.writes, func(key proxy.Key) bool { return namespaceOf(key.Object) == namespace }) {
 			add(proxy.OfNamespaces, proxy.Key{Object: namespace})

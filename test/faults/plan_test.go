@@ -14,8 +14,8 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/test/faults/proxy"
 )
 
-// some are plans of two stories that have no plans of the longest faults.
-func some() []plan { return plansOfTwo("edit", "bind") }
+// some are plans of two stories that have none of the longest faults nor of the manager's clock.
+func some() []plan { return plansOfTwo("edit", "disable") }
 
 // plansOfTwo are those of two stories with the same writes and events.
 func plansOfTwo(one, other string) []plan {
@@ -28,8 +28,8 @@ func plansOfTwo(one, other string) []plan {
 	return slices.Concat(plansOf(one, ref), plansOf(other, ref))
 }
 
-// ofRuns are faults of which each story has one plan.
-var ofRuns = slices.Concat(ofProcesses, proxy.OfStarts, proxy.OfNamespaces)
+// ofRuns are faults of which each story has one plan, but for the longest ones.
+var ofRuns = slices.Concat(ofProcesses, ofTimestamps, proxy.OfStarts, proxy.OfNamespaces)
 
 func TestEveryWriteAndEventHasItsPlans(t *testing.T) {
 	each := 2*len(proxy.OfWrites) + 2*len(proxy.OfEvents) + len(proxy.OfWatches) + len(ofRuns)
@@ -37,6 +37,7 @@ func TestEveryWriteAndEventHasItsPlans(t *testing.T) {
 		t.Errorf("%d plans, want %d", len(all), 2*(each-len(longest)))
 	}
 	all := plansOfTwo("unbind", "rotate")
+	all = slices.DeleteFunc(all, func(p plan) bool { return slices.Contains(ofClocks, p.fault.Kind) })
 	if len(all) != 2*each {
 		t.Errorf("%d plans of stories with the longest faults, want %d", len(all), 2*each)
 	}
@@ -88,7 +89,7 @@ func TestOtherPlansAreRefused(t *testing.T) {
 		"", "edit", "nothing none", "edit nothing", "edit none x", "edit 409", "edit 409 patch x y", "edit watch-closed",
 		"edit watch-closed a b", "edit hub-restarted x", "spread placement:409", "spread placement:hub-restarted",
 		"spread placement:event-delayed ADDED x y 1", "edit placement:409 patch x y 1",
-		"edit lagging x", "edit lagging-60s x", "edit lagging-2s", "edit leader-paused-60s x", "edit leader-paused-3s",
+		"edit lagging x", "edit clock-ahead x", "edit timestamps-behind x", "edit lagging-60s x", "edit lagging-2s", "edit leader-paused-60s x", "edit leader-paused-3s",
 		"edit slow-webhook-29s", "edit slow-webhook-29s x",
 		"edit slow-webhook", "edit slow-webhook x", "edit unserved", "edit unserved a b",
 	} {
@@ -120,7 +121,7 @@ func TestTheSeedDecides(t *testing.T) {
 	}
 	// Few plans are of all kinds, but for those left out.
 	kinds := map[proxy.Kind]bool{}
-	want := slices.Concat(proxy.OfWrites, proxy.OfEvents, proxy.OfWatches,
+	want := slices.Concat(proxy.OfWrites, proxy.OfEvents, proxy.OfWatches, ofTimestamps,
 		[]proxy.Kind{proxy.Lagging, proxy.Lagging1s, proxy.SlowWebhook})
 	for _, p := range choose(all, len(want), 3, ofProcesses...) {
 		kinds[p.fault.Kind] = true

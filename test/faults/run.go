@@ -65,7 +65,7 @@ func (l *lane) run(tb testing.TB, s story, fault proxy.Fault, ref *reference, ca
 	switch {
 	case l.spoiled:
 		l.renew()
-	case isElected || l.writer.fresh:
+	case slices.Contains(ofPrograms, fault.Kind) || l.writer.fresh:
 		l.discard()
 	}
 	if err := l.reset(tb.Context()); err != nil {
@@ -182,7 +182,7 @@ func (l *lane) run(tb testing.TB, s story, fault proxy.Fault, ref *reference, ca
 	got.tokens, got.wrote = r.world.tokens, r.world.wrote
 	got.ordered = !slices.Contains([]proxy.Kind{restarted, restored}, fault.Kind)
 	got.problems = append(got.problems, r.world.missed...)
-	if slices.Contains(slices.Concat(ofProcesses, ofAPIs), fault.Kind) {
+	if slices.Contains(slices.Concat(ofProcesses, ofPrograms, ofAPIs), fault.Kind) {
 		got.record.Fired = time.Now()
 	}
 	if fault.Kind == restarted || fault.Kind == restored {
@@ -205,7 +205,7 @@ const elect = "--leader-elect=true"
 
 // end makes the next run start a manager where this one's may not be as before.
 func (r *running) end(fault proxy.Kind) {
-	if r.world.T.Failed() || slices.Contains(ofProcesses, fault) {
+	if r.world.T.Failed() || slices.Contains(slices.Concat(ofProcesses, ofPrograms), fault) {
 		r.lane.discard()
 	}
 	for _, m := range r.managers {

@@ -21,6 +21,7 @@ import (
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/manifesttest"
+	"open-cluster-management.io/cluster-inventory-addon/test/faults/proxy"
 )
 
 const (
@@ -47,7 +48,7 @@ func upstreamWriter(folder string) writer {
 		stories: upstreamStories(),
 		// Each of the two elects a leader of its own, after times of its own. Garbage collection
 		// deletes what a recreated kind's objects own.
-		without:          append(slices.Clone(ofLeaders), recreated),
+		without:          slices.Concat(ofLeaders, ofClocks, []proxy.Kind{recreated}),
 		mayLackReference: true,
 		// A reset takes finalizers from clusters, so the controller does not clean up after them.
 		fresh: true,

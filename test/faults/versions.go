@@ -39,12 +39,16 @@ const next = "next"
 type version struct {
 	// program is a file; "" is this tree's manager.
 	program string
+	// env is what it has in its environment besides.
+	env []string
+	// shift is how much later all times are that it reads on the hub.
+	shift time.Duration
 }
 
 // versionsOf returns what leads first and what stands by.
 func (l *lane) versionsOf(tb testing.TB, kind proxy.Kind) (first, second version) {
 	tb.Helper()
-	this := version{program: l.program}
+	this := l.clockVersion(tb, kind)
 	switch kind {
 	case upgraded:
 		return version{program: patched(tb, next)}, this

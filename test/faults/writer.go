@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -82,7 +83,7 @@ func addonWriter(folder string) writer {
 			first.Path = cmp.Or(of.program, first.Path)
 			return func() []*exec.Cmd {
 				cmd := exec.Command(first.Path, first.Args[1:]...)
-				cmd.Env = first.Env
+				cmd.Env = slices.Concat(first.Env, of.env)
 				return []*exec.Cmd{cmd}
 			}
 		},

@@ -69,6 +69,7 @@ type Proxy struct {
 	last    time.Time // of the last write that is recorded
 	slow    int       // the writes that are held
 	lag     lag
+	shift   time.Duration
 	outage  bool
 	broken  []error
 }
@@ -99,7 +100,7 @@ func New(cfg *rest.Config) (*Proxy, error) {
 			r.Out.Header.Set("Accept", onlyJSON(r.In.Header.Get("Accept")))
 		},
 		FlushInterval:  -1, // watches
-		ModifyResponse: p.followWatch,
+		ModifyResponse: p.modify,
 		ErrorHandler:   p.failed,
 		ErrorLog:       log.New(io.Discard, "", 0), // clients that went away
 	}
@@ -245,6 +246,9 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	info, err := p.infos.NewRequestInfo(r)
 	if err != nil {
 		p.breaks(err)
+		panic(http.ErrAbortHandler)
+	}
+	if err := p.shiftRequest(r); err != nil { // the program was killed meanwhile
 		panic(http.ErrAbortHandler)
 	}
 	if !isWrite(info, r) {
