@@ -128,6 +128,14 @@
 // may lack them. Copies of tokens stay. After five seconds without ClusterProfiles, two more writes of
 // each addon's status may say so.
 //
+// Two more faults update the CRDs of ClusterProfiles and of SIG-Multicluster's PlacementDecisions, in
+// the same stories and in the same way (crds.go). Nothing may change for the manager, and the oracles
+// are as usual. The next plan has a new hub:
+//
+//   - new-version: one more version is served, with the same schema and no conversion, and objects are
+//     stored in it from now on.
+//   - new-field: likewise, and both versions have one more field.
+//
 // ClusterProfiles are not recreated in stories that delete and create one themselves, nor where
 // another client writes to one: what then counts as the effect of the fault depends on which of
 // the two was first. PlacementDecisions are not recreated, either: most of what is checked of them

@@ -32,7 +32,7 @@ var ofPrograms = slices.Concat(ofLeaders, ofClocks, ofTimestamps)
 var ofProcesses = append(slices.Clone(ofLeaders), restarted, restored)
 
 // ofKinds are the faults whose target is a kind.
-var ofKinds = slices.Concat(proxy.OfWatches, ofAPIs)
+var ofKinds = slices.Concat(proxy.OfWatches, ofAPIs, ofUpdates)
 
 // withoutTarget are the faults of the whole program, and none.
 var withoutTarget = slices.Concat(ofProcesses, proxy.OfStarts, ofClocks, ofTimestamps, []proxy.Kind{proxy.None})

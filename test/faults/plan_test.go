@@ -91,7 +91,7 @@ func TestOtherPlansAreRefused(t *testing.T) {
 		"spread placement:event-delayed ADDED x y 1", "edit placement:409 patch x y 1",
 		"edit lagging x", "edit clock-ahead x", "edit timestamps-behind x", "edit lagging-60s x", "edit lagging-2s", "edit leader-paused-60s x", "edit leader-paused-3s",
 		"edit slow-webhook-29s", "edit slow-webhook-29s x",
-		"edit slow-webhook", "edit slow-webhook x", "edit unserved", "edit unserved a b",
+		"edit slow-webhook", "edit slow-webhook x", "edit unserved", "edit unserved a b", "edit new-version", "edit new-field a b",
 	} {
 		if p, err := parsePlan(text); err == nil {
 			t.Errorf("%q is read as %s", text, p)

@@ -146,7 +146,7 @@ func (l *lane) run(tb testing.TB, s story, fault proxy.Fault, ref *reference, ca
 	}, func() bool {
 		return !slices.ContainsFunc(r.managers, func(m *manager) bool { return m.proxy.Lags() })
 	}}
-	if slices.Contains(ofAPIs, fault.Kind) {
+	if slices.Contains(slices.Concat(ofAPIs, ofUpdates), fault.Kind) {
 		by := l.past(tb)
 		holds = append(holds, func() bool { return l.hasSeen(tb.Context(), by, fault.Key.Resource) })
 	}
@@ -182,7 +182,7 @@ func (l *lane) run(tb testing.TB, s story, fault proxy.Fault, ref *reference, ca
 	got.tokens, got.wrote = r.world.tokens, r.world.wrote
 	got.ordered = !slices.Contains([]proxy.Kind{restarted, restored}, fault.Kind)
 	got.problems = append(got.problems, r.world.missed...)
-	if slices.Contains(slices.Concat(ofProcesses, ofPrograms, ofAPIs), fault.Kind) {
+	if slices.Contains(slices.Concat(ofProcesses, ofPrograms, ofAPIs, ofUpdates), fault.Kind) {
 		got.record.Fired = time.Now()
 	}
 	if fault.Kind == restarted || fault.Kind == restored {
@@ -254,6 +254,8 @@ func (r *running) act(tb testing.TB, fault proxy.Fault) error {
 		return r.unserve(tb, fault.Key.Resource)
 	case recreated:
 		return r.recreate(tb, fault.Key.Resource)
+	case newVersion, newField:
+		return r.updateCRD(tb, fault)
 	default:
 		r.story.act(r.world)
 	}
