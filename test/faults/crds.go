@@ -53,17 +53,18 @@ func (a admin) update(ctx context.Context, name string, withField bool) error {
 // both get one more field.
 func addVersion(crd *apiextensionsv1.CustomResourceDefinition, withField bool) {
 	versions := crd.Spec.Versions
-	stored := slices.IndexFunc(versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Storage })
+	type crdVersion = apiextensionsv1.CustomResourceDefinitionVersion
+	stored := slices.IndexFunc(versions, func(v crdVersion) bool { return v.Storage })
 	if withField {
 		versions[stored].Schema.OpenAPIV3Schema.Properties["note"] = apiextensionsv1.JSONSchemaProps{Type: "string"}
 	}
 	more := *versions[stored].DeepCopy()
 	for _, name := range []string{"v1alpha2", "v1beta1"} {
-		if !slices.ContainsFunc(versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == name }) {
+		if !slices.ContainsFunc(versions, func(v crdVersion) bool { return v.Name == name }) {
 			more.Name = name
 			break
 		}
 	}
 	versions[stored].Storage = false
-	crd.Spec.Versions = append(versions, more)
+	crd.Spec.Versions = append(crd.Spec.Versions, more)
 }

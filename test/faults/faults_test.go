@@ -28,7 +28,8 @@ var (
 )
 
 // slow are faults that TestSeeded leaves out, because their plans take long.
-var slow = slices.Concat(ofProcesses, ofClocks, proxy.OfNamespaces, ofUpdates, []proxy.Kind{recreated, proxy.Lagging60s})
+var slow = slices.Concat(ofProcesses, ofClocks, ofUpdates, proxy.OfNamespaces,
+	[]proxy.Kind{recreated, proxy.Lagging60s})
 
 // lasting is how long nothing may be written after one in so many of TestRobust's plans.
 const lasting, oneInSoMany = time.Minute, 100

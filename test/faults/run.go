@@ -22,7 +22,8 @@ import (
 // may be retried after a minute, a manager that starts may wait a minute for objects to be
 // restored, and clients list again up to three minutes after a restart of the API server.
 func limitOf(kind proxy.Kind) time.Duration {
-	if slices.Contains(slices.Concat(proxy.OfNamespaces, proxy.OfStarts, []proxy.Kind{restarted, restored, recreated}), kind) {
+	restarts := slices.Concat(proxy.OfNamespaces, proxy.OfStarts, []proxy.Kind{restarted, restored, recreated})
+	if slices.Contains(restarts, kind) {
 		return apitest.RestartPatience
 	}
 	return 100 * time.Second

@@ -101,7 +101,8 @@ func wrote(ctx context.Context, m *manager) error {
 // rewrites are how many writes it takes to write once all that the manager has on a hub: of a profile
 // the status and the rest, and of an addon the status.
 func rewrites(states ...map[string]string) int {
-	each := map[string]int{profiles: 2, references: 1, secrets: 1, "managedclusteraddons.addon.open-cluster-management.io": 1}
+	addons, _, _ := strings.Cut(addonStatus, "/")
+	each := map[string]int{profiles: 2, references: 1, secrets: 1, addons: 1}
 	all := map[string]int{}
 	for _, state := range states {
 		for id := range state {
