@@ -91,8 +91,8 @@
 // copy and addon may be written once more, a profile's status and the rest apart. The patch contains
 // only what this version can know to be the addon's: it leaves other labels and annotations of copies
 // and references alone, as those of other clients, so a label that a next version adds to them stays
-// after a rollback. A label that the next version requires of copies is no plausible change, either:
-// it would not recognize the copies of this version.
+// after a rollback. Nor does it contain what the admission policies of this version's chart refuse, such
+// as one more key of copies: a next version comes with its own.
 //
 // Clocks are wrong by an hour in others (clocks.go), from the start of the manager, before the setup, to
 // the end:

@@ -85,12 +85,13 @@ func (r *running) leaves(ctx context.Context, m *manager) error {
 	return m.leave()
 }
 
-// wrote waits until a manager has written something since its proxy began.
+// wrote waits until a write of a manager was answered since its proxy began.
 func wrote(ctx context.Context, m *manager) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, stepPatience, errors.New("the leader wrote nothing in time"))
 	defer cancel()
 	const soon = 5 * time.Millisecond // much less than a story's act takes
-	for len(m.proxy.Record().Writes) == 0 {
+	isAnswered := func(write proxy.Write) bool { return write.Code != 0 }
+	for !slices.ContainsFunc(m.proxy.Record().Writes, isAnswered) {
 		if err := pause(ctx, soon); err != nil {
 			return err
 		}
@@ -146,7 +147,7 @@ func patched(tb testing.TB, name string) string {
 	overlay, err := applied(root, filepath.Join("versions", name+".patch"), filepath.Join(builds.dir, name+".tree"))
 	apitest.Must(tb, err)
 	program := filepath.Join(builds.dir, name)
-	_, err = output(root, "go", "build", "-overlay="+overlay, "-ldflags=-s -w", "-o", program, "./cmd/manager")
+	err = run(root, "go", "build", "-overlay="+overlay, "-ldflags=-s -w", "-o", program, "./cmd/manager")
 	apitest.Must(tb, err)
 	builds.programs[name] = program
 	return program
@@ -181,7 +182,10 @@ func applied(root, patch, folder string) (overlay string, err error) {
 		if errors.Is(err, os.ErrNotExist) {
 			continue // the patch creates it
 		}
-		if err := errors.Join(err, os.WriteFile(to, before, 0o600)); err != nil {
+		if err != nil {
+			return "", err
+		}
+		if err := os.WriteFile(to, before, 0o600); err != nil { //nolint:gosec // a path of the patch, which is ours
 			return "", err
 		}
 	}
@@ -189,7 +193,7 @@ func applied(root, patch, folder string) (overlay string, err error) {
 	if err != nil {
 		return "", err
 	}
-	if _, err := output(folder, "git", "apply", path); err != nil {
+	if err := run(folder, "git", "apply", path); err != nil {
 		return "", err
 	}
 	text, err := json.Marshal(map[string]any{"Replace": replace})
@@ -208,15 +212,15 @@ func filesIn(patch string) []string {
 	return slices.Compact(files)
 }
 
-// output runs a command in a folder that is in no git repository, as far as git is concerned.
-func output(folder string, command ...string) (string, error) {
+// run runs a command in a folder that is in no git repository, as far as git is concerned.
+func run(folder string, command ...string) error {
 	cmd := exec.Command(command[0], command[1:]...)
 	cmd.Dir = folder
 	cmd.Env = append(os.Environ(), "GIT_CEILING_DIRECTORIES="+filepath.Dir(folder))
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	if err := cmd.Run(); err != nil {
-		return "", fmt.Errorf("%s: %w\n%s", strings.Join(command, " "), err, &out)
+		return fmt.Errorf("%s: %w\n%s", strings.Join(command, " "), err, &out)
 	}
-	return out.String(), nil
+	return nil
 }
