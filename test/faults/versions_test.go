@@ -35,6 +35,7 @@ func TestEveryVersionIsMadeOfThisTree(t *testing.T) {
 					t.Errorf("%s does not change", from)
 				}
 			}
+			apitest.Must(t, run(root, "go", "build", "-overlay="+overlay, "-o", os.DevNull, "./cmd/manager"))
 		})
 	}
 }
