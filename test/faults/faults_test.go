@@ -29,7 +29,8 @@ var (
 )
 
 // slow are faults that TestSeeded leaves out, because their plans take long.
-var slow = append(slices.Clone(ofProcesses), recreated, proxy.SlowWebhook)
+var slow = slices.Concat(ofProcesses, ofClocks, ofUpdates, proxy.OfNamespaces,
+	[]proxy.Kind{recreated, proxy.Lagging60s})
 
 // open are plans with a finding that docs/reliability.md calls open. TestSeeded leaves them out, too.
 var open = []string{
@@ -42,6 +43,7 @@ const lasting, oneInSoMany = time.Minute, 100
 func TestMain(m *testing.M) {
 	apitest.Main(m)
 	hubtest.RemoveProgram()
+	removePatched()
 }
 
 // TestSeeded runs some plans, chosen by a seed. CI does that, too, so a plan fails it only twice.

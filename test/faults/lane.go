@@ -215,19 +215,23 @@ type manager struct {
 	closed sync.Once
 }
 
-// manage starts a manager on the hub.
-func (l *lane) manage(flags ...string) *manager {
+// manage starts a manager of a version on the hub.
+func (l *lane) manage(of version, flags ...string) *manager {
 	l.tb.Helper()
-	return l.behindProxy(l.user, func(cfg *rest.Config) func() []*exec.Cmd {
-		return l.writer.commands(l, cfg, flags...)
+	return l.behindProxy(l.user, of.shift, func(cfg *rest.Config) func() []*exec.Cmd {
+		return l.writer.commands(l, cfg, of, flags...)
 	})
 }
 
-// behindProxy starts programs with a proxy of their own, as a user.
-func (l *lane) behindProxy(user *rest.Config, commands func(*rest.Config) func() []*exec.Cmd) *manager {
+// behindProxy starts programs with a proxy of their own, as a user. All times that they read on the hub
+// are later by shift.
+func (l *lane) behindProxy(
+	user *rest.Config, shift time.Duration, commands func(*rest.Config) func() []*exec.Cmd,
+) *manager {
 	l.tb.Helper()
 	through, err := proxy.New(user)
 	apitest.Must(l.tb, err)
+	through.Shift(shift)
 	cfg, err := through.Config()
 	apitest.Must(l.tb, err)
 	m := &manager{proxy: through, program: &program{commands: commands(cfg), lost: through.Disconnect}}

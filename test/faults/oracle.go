@@ -58,6 +58,8 @@ type result struct {
 	exits []string
 	// lagged is true if the manager started with an API server that lagged.
 	lagged bool
+	// versions is how many managers of different versions led, one after the other; 0 if all were alike.
+	versions int
 	// slow is the namespace of which all writes were slow, if there is one.
 	slow string
 	// api is the CRD of the kind that the fault was about, if there is one.
@@ -182,6 +184,9 @@ func judge(s story, ref reference, got result) []string {
 	findings = append(findings, prefixed(ofCounts, judgeCounts(ref.counts, counted)...)...)
 	refused, often := attempts(got)
 	allowed := 2*ref.sent + repairs(s, got.changes)
+	if got.versions > 0 {
+		allowed += (got.versions - 1) * rewrites(got.before, got.after)
+	}
 	if got.slow != "" || got.api == profiles {
 		allowed += reports(got)
 	}

@@ -66,7 +66,7 @@ func (l *lane) schedule(tb testing.TB) *manager {
 		l.installRights(filepath.Join(folder, "placement-rights.yaml"), placementUser)
 		l.scheduler = l.server.User(l.tb, placementUser)
 	}
-	return l.behindProxy(l.scheduler, func(cfg *rest.Config) func() []*exec.Cmd {
+	return l.behindProxy(l.scheduler, 0, func(cfg *rest.Config) func() []*exec.Cmd {
 		kubeconfig := apitest.File(l.tb, "kubeconfig", apitest.Kubeconfig(l.tb, cfg, ""))
 		return func() []*exec.Cmd { return []*exec.Cmd{placementCommand(folder, kubeconfig, freePort())} }
 	})

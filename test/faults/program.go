@@ -17,6 +17,9 @@ import (
 // restartAfter is how long a program that ended by itself stays down, as with a kubelet.
 const restartAfter = 500 * time.Millisecond
 
+// leaveLimit bounds how long a program takes to end that was asked to, as with a kubelet.
+const leaveLimit = 30 * time.Second
+
 // program keeps processes running, which end and start together: it starts them again when they
 // were killed or one of them has ended by itself. It is safe for concurrent use.
 type program struct {
@@ -117,6 +120,25 @@ func (p *program) end(stopped bool) {
 	}
 	killAll(cmds)
 	<-ended
+}
+
+// leave asks the processes to end and returns when they have ended, for good.
+func (p *program) leave() error {
+	p.mu.Lock()
+	p.stopped = true
+	ended := p.ended
+	p.mu.Unlock()
+	if err := p.signal(syscall.SIGTERM); err != nil {
+		return err
+	}
+	timer := time.NewTimer(leaveLimit)
+	defer timer.Stop()
+	select {
+	case <-ended:
+		return nil
+	case <-timer.C:
+		return fmt.Errorf("the program did not end within %s", leaveLimit)
+	}
 }
 
 // pause stops the processes, and resume lets them continue.

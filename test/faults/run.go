@@ -23,12 +23,11 @@ import (
 // may be retried after a minute, a manager that starts may wait a minute for objects to be
 // restored, and clients list again up to three minutes after a restart of the API server.
 func limitOf(kind proxy.Kind) time.Duration {
-	switch kind {
-	case restarted, restored, recreated, proxy.SlowWebhook, proxy.Lagging:
+	restarts := slices.Concat(proxy.OfNamespaces, proxy.OfStarts, []proxy.Kind{restarted, restored, recreated})
+	if slices.Contains(restarts, kind) {
 		return apitest.RestartPatience
-	default:
-		return 100 * time.Second
 	}
+	return 100 * time.Second
 }
 
 // lasts is how long after it began a fault has an effect.
@@ -40,10 +39,8 @@ func lasts(kind proxy.Kind) time.Duration {
 		return proxy.DelayFor
 	case proxy.EventDropped:
 		return proxy.DropFor
-	case proxy.SlowWebhook:
-		return proxy.SlowFor
 	default:
-		return 0
+		return proxy.SlowFor[kind]
 	}
 }
 
@@ -65,10 +62,12 @@ type running struct {
 func (l *lane) run(tb testing.TB, s story, fault proxy.Fault, ref *reference, calm time.Duration) (result, error) {
 	tb.Helper()
 	fault, ofPlacement := divided(fault)
+	isElected := slices.Contains(ofLeaders, fault.Kind)
+	first, second := l.versionsOf(tb, fault.Kind)
 	switch {
 	case l.spoiled:
 		l.renew()
-	case fault.Kind == paused || l.writer.fresh:
+	case slices.Contains(ofPrograms, fault.Kind) || l.writer.fresh:
 		l.discard()
 	}
 	if err := l.reset(tb.Context()); err != nil {
@@ -80,11 +79,11 @@ func (l *lane) run(tb testing.TB, s story, fault proxy.Fault, ref *reference, ca
 	if s.scheduled {
 		r.placement = l.schedule(tb)
 	}
-	if fault.Kind == paused {
-		r.managers = []*manager{l.manage(elect)}
+	if isElected {
+		r.managers = []*manager{l.manage(first, elect)}
 	} else {
 		if l.manager == nil {
-			l.manager = l.manage()
+			l.manager = l.manage(first)
 		}
 		r.managers = []*manager{l.manager}
 		l.manager.forget()
@@ -97,19 +96,22 @@ func (l *lane) run(tb testing.TB, s story, fault proxy.Fault, ref *reference, ca
 		before.state, before.still = ref.before, still
 		after.state, after.still = ref.after, still
 	}
+	if fault.Kind == upgraded {
+		before.state, before.still = nil, quiet // it is the next version's
+	}
 	after.still = max(after.still, s.calm)
 	if err := r.await(tb.Context(), before, setupLimit+s.patience); err != nil {
 		return result{}, fmt.Errorf("the state before the fault: %w%s", err, r.why(before.state))
 	}
-	if fault.Kind == paused {
-		r.managers = append(r.managers, l.manage(elect))
+	if isElected {
+		r.managers = append(r.managers, l.manage(second, elect))
 		if err := r.await(tb.Context(), before, setupLimit+s.patience); err != nil {
 			return result{}, fmt.Errorf("the state with a standby: %w%s", err, r.why(before.state))
 		}
 	}
 	got := result{before: r.state(), setup: l.watcher.seen(0)}
 	began := l.watcher.mark()
-	if fault.Kind == proxy.Lagging {
+	if slices.Contains(proxy.OfStarts, fault.Kind) {
 		if err := l.remember(tb); err != nil {
 			return result{}, err
 		}
@@ -146,7 +148,7 @@ func (l *lane) run(tb testing.TB, s story, fault proxy.Fault, ref *reference, ca
 	}, func() bool {
 		return !slices.ContainsFunc(r.managers, func(m *manager) bool { return m.proxy.Lags() })
 	}}
-	if slices.Contains(ofAPIs, fault.Kind) {
+	if slices.Contains(slices.Concat(ofAPIs, ofUpdates), fault.Kind) {
 		by := l.past(tb)
 		holds = append(holds, func() bool { return l.hasSeen(tb.Context(), by, fault.Key.Resource) })
 	}
@@ -169,8 +171,11 @@ func (l *lane) run(tb testing.TB, s story, fault proxy.Fault, ref *reference, ca
 	}
 	markLost(got.changes, r.lost)
 	got.lost = r.lost
-	got.lagged = fault.Kind == proxy.Lagging
-	if fault.Kind == proxy.SlowWebhook {
+	if slices.Contains(ofVersions, fault.Kind) {
+		got.versions = len(r.managers)
+	}
+	got.lagged = slices.Contains(proxy.OfStarts, fault.Kind)
+	if slices.Contains(proxy.OfNamespaces, fault.Kind) {
 		got.slow = fault.Key.Object
 	}
 	if slices.Contains(ofAPIs, fault.Kind) {
@@ -179,7 +184,7 @@ func (l *lane) run(tb testing.TB, s story, fault proxy.Fault, ref *reference, ca
 	got.tokens, got.wrote, got.races = r.world.tokens, r.world.wrote, s.races
 	got.ordered = !slices.Contains([]proxy.Kind{restarted, restored}, fault.Kind)
 	got.problems = append(got.problems, r.world.missed...)
-	if slices.Contains(slices.Concat(ofProcesses, ofAPIs), fault.Kind) {
+	if slices.Contains(slices.Concat(ofProcesses, ofPrograms, ofAPIs, ofUpdates), fault.Kind) {
 		got.record.Fired = time.Now()
 	}
 	if fault.Kind == restarted || fault.Kind == restored {
@@ -202,7 +207,7 @@ const elect = "--leader-elect=true"
 
 // end makes the next run start a manager where this one's may not be as before.
 func (r *running) end(fault proxy.Kind) {
-	if r.world.T.Failed() || slices.Contains(ofProcesses, fault) {
+	if r.world.T.Failed() || slices.Contains(slices.Concat(ofProcesses, ofPrograms), fault) {
 		r.lane.discard()
 	}
 	for _, m := range r.managers {
@@ -223,7 +228,7 @@ func (r *running) report(got *result, fault proxy.Kind) error {
 	var errs []error
 	for _, m := range r.managers {
 		exits, log, err := m.report()
-		if fault != paused {
+		if _, isPaused := pauseFor[fault]; !isPaused {
 			got.exits = append(got.exits, exits...)
 		}
 		got.log += log
@@ -240,16 +245,10 @@ func (r *running) report(got *result, fault proxy.Kind) error {
 func (r *running) act(tb testing.TB, fault proxy.Fault) error {
 	tb.Helper()
 	switch fault.Kind {
-	case paused:
-		leader := r.managers[0]
-		if err := leader.pause(); err != nil {
-			return err
-		}
-		r.story.act(r.world)
-		if err := pause(tb.Context(), pauseFor); err != nil {
-			return err
-		}
-		return leader.resume()
+	case paused, paused2s, paused60s:
+		return r.pauseLeader(tb.Context(), pauseFor[fault.Kind])
+	case upgraded, rolledBack:
+		return r.replaceLeader(tb, fault.Kind == rolledBack)
 	case restarted:
 		r.story.act(r.world)
 		r.outage(func() { r.lane.server.Snapshot(tb) })
@@ -257,10 +256,24 @@ func (r *running) act(tb testing.TB, fault proxy.Fault) error {
 		return r.unserve(tb, fault.Key.Resource)
 	case recreated:
 		return r.recreate(tb, fault.Key.Resource)
+	case newVersion, newField:
+		return r.updateCRD(tb, fault)
 	default:
 		r.story.act(r.world)
 	}
 	return nil
+}
+
+// pauseLeader plays the story while the leader is paused, and waits until it is not.
+func (r *running) pauseLeader(ctx context.Context, duration time.Duration) error {
+	leader := r.managers[0]
+	if err := leader.pause(); err != nil {
+		return err
+	}
+	resumed := make(chan error, 1)
+	go func() { resumed <- errors.Join(pause(ctx, duration), leader.resume()) }()
+	r.story.act(r.world)
+	return <-resumed
 }
 
 // restore plays the story, then puts etcd back to before it, and waits for the state before.

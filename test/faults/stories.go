@@ -246,8 +246,10 @@ var stories = []story{
 		},
 	},
 	{
-		// What others replace by deleting it and creating it again costs nobody anything. The
-		// manager acts on such an absence after ten seconds.
+		// What others replace by deleting it and creating it again costs nobody anything. The creation
+		// is the next request after the deletion, as when a GitOps tool replaces an object, so that only
+		// milliseconds are between the two on an idle machine. Only a token's Secret is gone for
+		// seconds. The manager acts on such an absence after ten seconds.
 		name: "replace", before: pairs(teamB, "c1", "c2"), after: pairs(teamB, "c1", "c2"), calm: 12 * time.Second,
 		targets: map[string][]string{"c1": {teamB}},
 		setup: func(w *world) {

@@ -47,6 +47,9 @@ const (
 	// leaseSeconds is how often clusters should renew their Lease.
 	leaseSeconds = 3600
 
+	// tokensLast is for how long tokens are valid, also where a clock is wrong.
+	tokensLast = 4 * clockError
+
 	// secretMissing is for how long a Secret is gone that is replaced.
 	secretMissing = 4 * time.Second
 
@@ -173,7 +176,12 @@ func (w *world) account(cluster string, targets ...string) {
 // rotate gives an account another token.
 func (w *world) rotate(account *authv1beta1.ManagedServiceAccount) {
 	w.T.Helper()
-	w.names(account, w.Rotate(account))
+	// Not w.Rotate, whose tokens have expired where a clock is an hour ahead.
+	expires := time.Now().Add(tokensLast)
+	token := ocmtest.TokenOf(account.Namespace, account.Name, expires)
+	w.StoreToken(account, token, ocmtest.CA())
+	w.ReportToken(account, account.Name, expires)
+	w.names(account, token)
 }
 
 // rotateUnnoticed gives an account another token and does not say so in its status, whose times

@@ -80,7 +80,8 @@ func (s *findings) record(account types.NamespacedName, f Finding, now time.Time
 		f.every = s.interval(f, before, first, now)
 		f.at, f.Next = now, now.Add(f.every+rand.N(f.every/2)) //nolint:gosec // when to look is no secret
 		switch {
-		case first && now.Sub(f.reference.refreshed).Abs() < justNow:
+		// Whatever the clocks say, a changed reference means another token.
+		case first && (known && f.Problem == "" || now.Sub(f.reference.refreshed).Abs() < justNow):
 			f.Next = now.Add(min(secondLook, f.every))
 		case !first && now.Before(before.Next) && before.Next.Before(f.Next):
 			f.Next = before.Next // reading for another reason does not postpone the check

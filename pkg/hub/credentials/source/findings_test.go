@@ -36,6 +36,21 @@ func TestNewTokenIsReadTwice(t *testing.T) {
 	}
 }
 
+func TestNewTokenIsReadTwiceThoughAClockIsWrong(t *testing.T) {
+	for _, now := range []time.Time{midnight.Add(-time.Hour), midnight.Add(time.Hour)} {
+		s := newFindings(CheckEvery)
+		if f := s.record(anAccount, found("a"), now); f.Next.Sub(now) < CheckEvery {
+			t.Errorf("a manager that starts takes a token for new that is not, and reads it again at %s", f.Next)
+		}
+		now = now.Add(30 * time.Second)
+		another := found("b")
+		another.reference.refreshed = midnight.Add(30 * time.Second)
+		if f := s.record(anAccount, another, now); !f.Next.Equal(now.Add(secondLook)) {
+			t.Errorf("the second look at another token is at %s, want %s", f.Next, now.Add(secondLook))
+		}
+	}
+}
+
 func TestMissingTokenCountsUntilItsAbsenceLasted(t *testing.T) {
 	s := newFindings(CheckEvery)
 	s.record(anAccount, found("a"), midnight)
