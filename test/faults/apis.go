@@ -60,6 +60,12 @@ const (
 func always(reference) bool { return true }
 func never(reference) bool  { return false }
 
+// isPublished is true of states with what consumers see.
+func isPublished(state map[string]string) bool {
+	pairs, _ := shown(state)
+	return len(pairs) > 0
+}
+
 // profilesMayGo excludes stories that take a profile and create it again, or in which another
 // client writes to one: both depend on when the manager has created it again.
 func profilesMayGo(ref reference) bool {
@@ -68,21 +74,23 @@ func profilesMayGo(ref reference) bool {
 			return false
 		}
 	}
+	return staysPublished(ref)
+}
+
+// staysPublished excludes stories that take what consumers see and create it again.
+func staysPublished(ref reference) bool {
 	for what := range ref.counts {
 		id, isCreated := strings.CutPrefix(what, created+" ")
-		if isCreated && strings.HasPrefix(id, profiles+" ") && ref.counts[deleted+" "+id] > 0 {
+		if resource, _, _ := strings.Cut(id, " "); isCreated && published[resource] != "" && ref.counts[deleted+" "+id] > 0 {
 			return false
 		}
 	}
 	return true
 }
 
-// apis are all of them.
+// apis are those of a hub.
 var apis = []api{
-	{crd: profiles, mayGo: profilesMayGo, matters: func(state map[string]string) bool {
-		pairs, _ := shown(state)
-		return len(pairs) > 0
-	}},
+	{crd: profiles, mayGo: profilesMayGo, matters: isPublished},
 	{crd: references, mayGo: never, matters: func(state map[string]string) bool {
 		for id := range state {
 			if strings.HasPrefix(id, references+" ") {
@@ -105,8 +113,8 @@ var apis = []api{
 	}},
 }
 
-// apiPlans are the plans of a story for faults of APIs.
-func apiPlans(name string, ref reference) []plan {
+// apiPlans are the plans of a story for faults of some APIs.
+func apiPlans(name string, ref reference, apis []api) []plan {
 	var all []plan
 	for _, of := range apis {
 		if of.matters(ref.before) || of.matters(ref.after) {
@@ -204,8 +212,8 @@ func (r *running) recreate(tb testing.TB, crd string) error {
 			return err
 		}
 		for _, object := range lost {
-			// The manager creates its profiles itself.
-			if crd != profiles || isForeign("/"+object.GetName()) {
+			// The manager creates its profiles itself, and the agent its claims.
+			if published[crd] == "" || isForeign("/"+object.GetName()) {
 				err = errors.Join(err, by.restore(ctx, object))
 			}
 		}
@@ -404,7 +412,7 @@ func (a admin) objects(
 // hasSeen reports whether the watcher has seen what there is of a kind: it lists late after the
 // kind was not served.
 func (l *lane) hasSeen(ctx context.Context, by admin, name string) bool {
-	if !slices.ContainsFunc(watchedKinds, func(kind schema.GroupVersionResource) bool {
+	if !slices.ContainsFunc(l.writer.watched, func(kind schema.GroupVersionResource) bool {
 		return kind.GroupResource().String() == name
 	}) {
 		return true

@@ -22,7 +22,7 @@ var (
 	fileFlag = flag.String("results", "", "file of TestRobust's results, by which it resumes")
 	seedFlag = flag.Uint64("seed", 1, "what decides which plans run, and in which order")
 	laneFlag = flag.Int("lanes", 4, "how many hubs there are, each with one plan at a time")
-	nameFlag = flag.String("writer", "", "whose programs get the faults: this addon's, or upstream's own")
+	nameFlag = flag.String("writer", "", "whose programs get the faults: this addon's manager, its agent (agent), or upstream's own (upstream)")
 	fromFlag = flag.String("upstream", "", "folder with upstream's programs and their rights")
 	someFlag = flag.Int("plans", 45, "how many plans TestSeeded runs")
 )
@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 
 // TestSeeded runs some plans, chosen by a seed. CI does that, too, so a plan fails it only twice.
 func TestSeeded(t *testing.T) {
-	s := newSuite(t, "")
+	s := newSuite(t, *nameFlag, "")
 	s.start(*laneFlag, slices.DeleteFunc(slices.Clone(s.writer.stories), func(s story) bool { return s.scheduled }))
 	s.twice = true
 	t.Logf("%d plans of %d, chosen by -seed=%d", *someFlag, len(s.all), *seedFlag)
@@ -53,14 +53,14 @@ func TestRobust(t *testing.T) {
 		t.Skip("make robust runs it")
 	}
 	if *planFlag != "" {
-		p, err := parsePlan(*planFlag)
+		s := newSuite(t, *nameFlag, "")
+		p, err := parsePlan(s.writer.stories, *planFlag)
 		apitest.Must(t, err)
-		s := newSuite(t, "")
 		s.start(1, slices.DeleteFunc(slices.Clone(s.writer.stories), func(s story) bool { return s.name != p.story }))
 		s.run([]plan{p}, time.Hour)
 		return
 	}
-	s := newSuite(t, *fileFlag)
+	s := newSuite(t, *nameFlag, *fileFlag)
 	s.start(*laneFlag, s.writer.stories)
 	var left, large []plan
 	for _, p := range choose(s.all, len(s.all), *seedFlag) {
@@ -93,9 +93,9 @@ type suite struct {
 	certificate []byte
 }
 
-func newSuite(t *testing.T, file string) *suite {
+func newSuite(t *testing.T, name, file string) *suite {
 	t.Helper()
-	of := writerNamed(t, *nameFlag, *fromFlag)
+	of := writerNamed(t, name, *fromFlag)
 	program, err := digest(of.programs(t)...)
 	apitest.Must(t, err)
 	r, err := openResults(file, of.name, program)
@@ -141,10 +141,12 @@ func (s *suite) start(lanes int, of []story) {
 	}
 	for _, story := range of {
 		if ref, has := s.references[story.name]; has {
-			s.all = append(s.all, plansOf(story.name, ref)...)
+			s.all = append(s.all, plansOf(story.name, ref, s.writer.apis...)...)
 		}
 	}
-	s.all = slices.DeleteFunc(s.all, func(p plan) bool { return slices.Contains(s.writer.without, p.fault.Kind) })
+	s.all = slices.DeleteFunc(s.all, func(p plan) bool {
+		return slices.Contains(slices.Concat(s.writer.without, s.story(p).without), p.fault.Kind)
+	})
 }
 
 // share gives the numbers below n to the lanes, each one at a time.

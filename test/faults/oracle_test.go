@@ -166,7 +166,7 @@ func TestOracles(t *testing.T) {
 					Key: proxy.Key{Verb: "delete", Resource: profiles, Object: "team-a/c1", N: 1}, Code: 200,
 				})
 			},
-			want: []string{"the manager deleted a profile that is selected all along: team-a/c1"},
+			want: []string{"the manager deleted a profile that is published all along: team-a/c1"},
 		},
 		"somebody else's profile goes with its kind and is restored": {wrong: loses("team-a/"+foreign,
 			change{what: deleted, resource: profiles, key: "team-a/" + foreign},

@@ -52,8 +52,8 @@ func (p plan) String() string {
 	}
 }
 
-// parsePlan reads what String returns.
-func parsePlan(text string) (plan, error) {
+// parsePlan reads what String returns, of a plan with one of some stories.
+func parsePlan(stories []story, text string) (plan, error) {
 	name, rest, _ := strings.Cut(strings.TrimSpace(text), " ")
 	kind, target, _ := strings.Cut(rest, " ")
 	p := plan{story: name, fault: proxy.Fault{Kind: proxy.Kind(kind)}}
@@ -85,8 +85,9 @@ func parsePlan(text string) (plan, error) {
 	return p, err
 }
 
-// plansOf returns all plans of a story, whose reference has been recorded.
-func plansOf(name string, ref reference) []plan {
+// plansOf returns all plans of a story, whose reference has been recorded. APIs are those that may come
+// and go.
+func plansOf(name string, ref reference, apis ...api) []plan {
 	var all []plan
 	add := func(kinds []proxy.Kind, keys ...proxy.Key) {
 		for _, key := range keys {
@@ -115,7 +116,7 @@ func plansOf(name string, ref reference) []plan {
 			add([]proxy.Kind{proxy.SlowWebhook}, proxy.Key{Object: namespace})
 		}
 	}
-	return append(all, apiPlans(name, ref)...)
+	return append(all, apiPlans(name, ref, apis)...)
 }
 
 // choose returns n of the plans, in an order that depends on the seed only. Kinds of faults

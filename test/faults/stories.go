@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
+	"open-cluster-management.io/cluster-inventory-addon/test/faults/proxy"
 )
 
 // story is what somebody does on a hub, and what must hold meanwhile.
@@ -25,6 +26,8 @@ type story struct {
 	// scheduled is true if Open Cluster Management's own placement controller decides, instead of
 	// ocmtest. Such stories have many clusters, and TestSeeded leaves them out.
 	scheduled bool
+	// without are faults that do not fit it.
+	without []proxy.Kind
 	// calm is for how long nothing may have been written for the state after to count as
 	// reached, if that is longer than for other stories.
 	calm time.Duration
