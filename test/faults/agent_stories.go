@@ -67,7 +67,6 @@ var agentStories = []story{
 	{
 		// A claim of another client is left alone while it is there.
 		name: "foreign", before: claimsOf(kept, taken), after: claimsOf(kept, taken), meanwhile: claimsOf(taken),
-		without: []proxy.Kind{recreated}, // the agent would take a name before its claim is restored
 		setup: func(w *world) {
 			w.sets(kept, "1")
 			w.writesClaim(taken, "theirs 1")
@@ -92,7 +91,6 @@ var agentStories = []story{
 	{
 		// Another client changes and deletes what the agent has made.
 		name: "altered", before: claimsOf(kept, edited), after: claimsOf(kept, edited), meanwhile: claimsOf(edited),
-		without: []proxy.Kind{recreated},
 		setup: func(w *world) {
 			w.sets(kept, "1")
 			w.sets(edited, "1")
@@ -139,7 +137,7 @@ var agentStories = []story{
 	},
 	{
 		// The addon is removed: the agent stops, and its hook deletes the claims.
-		name: "removal", before: claimsOf(kept, edited), meanwhile: nil,
+		name: "removal", before: claimsOf(kept, edited),
 		// An agent that has stopped does not start again, whatever etcd was restored to; and a hook cannot
 		// delete what is not served.
 		without: []proxy.Kind{restored, unserved, recreated},
