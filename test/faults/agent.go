@@ -144,9 +144,8 @@ func (l *lane) deployAgent(w *world) {
 	})
 	w.hubKubeconfig = l.hubKubeconfig()
 	w.hook = func() ([]byte, error) {
-		cfg := l.server.User(w.T, hookUser)
-		args := append([]string{"cleanup", "--kubeconfig=" + apitest.File(w.T, "kubeconfig", apitest.Kubeconfig(w.T, cfg, ""))},
-			l.agentFlags()...)
+		kubeconfig := apitest.Kubeconfig(w.T, l.server.User(w.T, hookUser), "")
+		args := append([]string{"cleanup", "--kubeconfig=" + apitest.File(w.T, "kubeconfig", kubeconfig)}, l.agentFlags()...)
 		return exec.CommandContext(w.T.Context(), hubtest.Program(w.T, agentName), args...).CombinedOutput()
 	}
 }
@@ -189,13 +188,13 @@ func agentCommands(l *lane, cfg *rest.Config, _ ...string) func() []*exec.Cmd {
 // spoils makes the file with the kubeconfig of the hub useless until the returned function is called.
 func (w *world) spoils(path string) (again func()) {
 	w.T.Helper()
-	content, err := os.ReadFile(path) //nolint:gosec // a file of this test
+	content, err := os.ReadFile(path)
 	apitest.Must(w.T, err)
 	replace := func(content []byte) {
 		w.T.Helper()
 		// As a kubelet does, at once.
 		next := path + ".next"
-		apitest.Must(w.T, os.WriteFile(next, content, 0o600))
+		apitest.Must(w.T, os.WriteFile(next, content, 0o600)) //nolint:gosec // a file of this test
 		apitest.Must(w.T, os.Rename(next, path))
 	}
 	replace([]byte("no kubeconfig"))

@@ -67,11 +67,12 @@ func TestOraclesOfClaims(t *testing.T) {
 				"claims: a claim went that is published all along"},
 		},
 		"a claim that nobody asked for": {
-			wrong: add(seenClaim(changed, taken, "1")), want: []string{"claims: a claim that must never be there", "never written"},
+			wrong: add(seenClaim(changed, taken, "1")),
+			want:  []string{"claims: a claim that must never be there", "never written"},
 		},
 		"an old value comes again": {
 			wrong: add(seenClaim(changed, edited, "1"), seenClaim(changed, edited, "2")),
-			want:  []string{`history: /size.example.com: consumers saw ["1" "2" "1" "2"], ["1" "2"] was written: "1" came too late`},
+			want:  []string{`history: /size.example.com: consumers saw ["1" "2" "1" "2"], ["1" "2"] was written: "1" came`},
 		},
 		"a value in between is missed": {wrong: func(r *result) { r.wrote[edited] = []string{"1", "1.5", "2"} }},
 		"the last value is missed": {

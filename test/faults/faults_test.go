@@ -22,7 +22,7 @@ var (
 	fileFlag = flag.String("results", "", "file of TestRobust's results, by which it resumes")
 	seedFlag = flag.Uint64("seed", 1, "what decides which plans run, and in which order")
 	laneFlag = flag.Int("lanes", 4, "how many hubs there are, each with one plan at a time")
-	nameFlag = flag.String("writer", "", "whose programs get the faults: this addon's manager, its agent (agent), or upstream's own (upstream)")
+	nameFlag = flag.String("writer", "", "whose programs get the faults: this addon's manager, its agent, or upstream's own")
 	fromFlag = flag.String("upstream", "", "folder with upstream's programs and their rights")
 	someFlag = flag.Int("plans", 45, "how many plans TestSeeded runs")
 )

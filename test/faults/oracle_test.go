@@ -184,7 +184,8 @@ func TestOracles(t *testing.T) {
 			wrong: func(r *result) { r.late = r.record.Writes }, want: []string{"nothing was left to do"},
 		},
 		"a profile where nothing is selected": {
-			wrong: add(change{what: changed, resource: profiles, key: "stranger/c1"}), want: []string{"a profile that must never be there"},
+			wrong: add(change{what: changed, resource: profiles, key: "stranger/c1"}),
+			want:  []string{"a profile that must never be there"},
 		},
 		"a token in another namespace": {
 			wrong: add(change{what: changed, resource: secrets, key: "stranger/c1-reader", content: copyOf("t-1")}),

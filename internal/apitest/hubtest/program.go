@@ -122,7 +122,7 @@ func build(root, name string) error {
 	if underRace {
 		args = append(args, "-race")
 	}
-	cmd := exec.Command("go", append(args, "./cmd/"+name)...) //nolint:gosec // a name of this module's
+	cmd := exec.Command("go", append(args, "./cmd/"+name)...)
 	cmd.Dir = root
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("building cmd/%s: %w: %s", name, err, out)
