@@ -38,6 +38,8 @@ var ofAPIs = []proxy.Kind{unserved, recreated}
 const (
 	// unservedFor is how long a kind is not served.
 	unservedFor = 5 * time.Second
+	// sightIn is how long the watcher has to list a kind that is served again, before the story goes on.
+	sightIn = time.Second
 	// apiLimit bounds the wait for the API server to serve a changed CRD.
 	apiLimit = time.Minute
 )
@@ -187,17 +189,21 @@ func (g gated) RoundTrip(r *http.Request) (*http.Response, error) {
 func (r *running) unserve(tb testing.TB, crd string) error {
 	tb.Helper()
 	by := r.lane.past(tb)
+	see := r.lane.sight.close(crd)
+	defer see()
 	again, err := by.unserve(tb.Context(), crd)
 	if err != nil {
 		return err
 	}
-	return r.meanwhile(crd, func(ctx context.Context) error { return errors.Join(pause(ctx, unservedFor), again(ctx)) })
+	return r.meanwhile(crd, see, func(ctx context.Context) error { return errors.Join(pause(ctx, unservedFor), again(ctx)) })
 }
 
 // recreate plays the story while the CRD of a kind is deleted with all objects and created again.
 func (r *running) recreate(tb testing.TB, crd string) error {
 	tb.Helper()
 	by := r.lane.past(tb)
+	see := r.lane.sight.close(crd)
+	defer see()
 	definition, lost, err := by.remove(tb.Context(), crd)
 	r.lane.spoiled = true // a manager that starts infers a restore from the age of a CRD
 	if err != nil {
@@ -206,7 +212,7 @@ func (r *running) recreate(tb testing.TB, crd string) error {
 	for _, object := range lost {
 		r.lost = append(r.lost, crd+" "+object.GetNamespace()+"/"+object.GetName())
 	}
-	return r.meanwhile(crd, func(ctx context.Context) error {
+	return r.meanwhile(crd, see, func(ctx context.Context) error {
 		err := by.recreate(ctx, definition)
 		if err != nil {
 			return err
@@ -222,14 +228,16 @@ func (r *running) recreate(tb testing.TB, crd string) error {
 }
 
 // meanwhile plays the story while a function does something to an API. The story's requests for
-// the kind wait until that has ended.
-func (r *running) meanwhile(crd string, do func(ctx context.Context) error) (err error) {
+// the kind wait until that has ended, and until the watcher, which then sees the kind, has listed it.
+func (r *running) meanwhile(crd string, see func(), do func(ctx context.Context) error) (err error) {
 	ctx := context.WithoutCancel(r.world.T.Context())
 	open := r.lane.gate.close(crd)
 	done := make(chan error, 1)
 	go func() {
 		defer open()
-		done <- do(ctx)
+		err := do(ctx)
+		see()
+		done <- errors.Join(err, pause(ctx, sightIn))
 	}()
 	// Also if the story ends the test: the next one needs the API.
 	defer func() {

@@ -50,6 +50,7 @@ type lane struct {
 	watcher *watcher
 	unwatch context.CancelFunc
 	gate    *gate // of the hub's client
+	sight   *gate // of the watcher: refused, it would look again only after half a minute
 
 	// tb is the test that owns the lane.
 	tb testing.TB
@@ -71,7 +72,7 @@ func newLane(tb testing.TB, of writer, certificate []byte) *lane {
 	tb.Helper()
 	server := apitest.Start(tb, of.crds...)
 	l := &lane{
-		tb: tb, server: server, writer: of, user: server.User(tb, of.user), gate: &gate{},
+		tb: tb, server: server, writer: of, user: server.User(tb, of.user), gate: &gate{}, sight: &gate{},
 		certificate: certificate, folder: tb.TempDir(),
 	}
 	cfg := server.Config(tb)
@@ -93,8 +94,10 @@ func (l *lane) watch() {
 	var ctx context.Context
 	ctx, l.unwatch = context.WithCancel(context.WithoutCancel(l.tb.Context()))
 	l.tb.Cleanup(l.unwatch)
+	cfg := l.server.Config(l.tb)
+	cfg.Wrap(l.sight.through)
 	var err error
-	l.watcher, err = newWatcher(ctx, l.server.Config(l.tb), l.writer.watched, l.writer.namespaces)
+	l.watcher, err = newWatcher(ctx, cfg, l.writer.watched, l.writer.namespaces)
 	apitest.Must(l.tb, err)
 }
 
