@@ -76,7 +76,7 @@ test-helm4: ## Run the chart, installation, upgrade and removal with Helm 4, whi
 	hack/test-helm4.sh
 
 .PHONY: robust
-robust: ## Inject faults until TIME (60m) is over, and go on where the last run ended; PLAN='...' repeats one plan, WRITER=upstream takes OCM's writers
+robust: ## Inject faults until TIME (60m) is over, and go on where the last run ended; PLAN='...' repeats one plan, WRITER=agent takes the agent, WRITER=upstream OCM's writers
 	hack/robust.sh
 
 .PHONY: robust-reverts

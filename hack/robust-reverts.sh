@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Shows that fault injection finds what was once wrong. Each patch in test/faults/reverts takes one
 # known fix away and names plans; one of these must have a finding then, and none without the
-# patch. The managers are built in a copy of the tree, one patch at a time. REVERTS are names of
+# patch. The managers, or agents, are built in a copy of the tree, one patch at a time. REVERTS are names of
 # patches, by default all. Prints a table of what found each, and fails if one is not found.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -17,11 +17,13 @@ done | tar --null -cf - -T - | tar -xf - -C "$work/tree"
 for patch in test/faults/reverts/*.patch; do
 	name=$(basename "$patch" .patch)
 	[[ " ${REVERTS:-$name} " == *" $name "* ]] || continue
-	echo "building the manager without $name"
+	program=manager
+	if grep -qx 'Writer: agent' "$patch"; then program=agent; fi
+	echo "building the $program without $name"
 	(
 		cd "$work/tree"
 		git apply "$patch"
-		CGO_ENABLED=0 go build -ldflags='-s -w' -o "$work/managers/$name" ./cmd/manager
+		CGO_ENABLED=0 go build -ldflags='-s -w' -o "$work/managers/$name" "./cmd/$program"
 		git apply --reverse "$patch"
 	)
 done

@@ -2,19 +2,21 @@
 # Injects faults into what the manager exchanges with a hub (see test/faults): all plans that
 # have not run yet with this manager, in an order that SEED decides, until TIME is over, or
 # only those of STORY, only PLAN, or the first PLANS of them. Results of all are kept in RESULTS, so
-# that the next run goes on where this one ended. WRITER=upstream has Open Cluster Management's and
-# managed-serviceaccount's own writers tested instead of this addon's manager.
+# that the next run goes on where this one ended. WRITER=agent has this addon's agent tested instead
+# of its manager, and WRITER=upstream Open Cluster Management's and managed-serviceaccount's own
+# writers.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 [ -n "${KUBEBUILDER_ASSETS:-}" ] || KUBEBUILDER_ASSETS=$(go -C test/fleet run ./cmd/fleet assets)
 export KUBEBUILDER_ASSETS
-args=(-seed="${SEED:-1}" -lanes="${LANES:-4}")
+args=(-seed="${SEED:-1}" -lanes="${LANES:-4}" -writer="${WRITER:-}")
 test=TestRobust
 [ -z "${PLANS:-}" ] || test=TestSeeded
-if [ -n "${WRITER:-}" ] || [ $test = TestRobust ]; then # its placement controller decides in some stories
+if [ "${WRITER:-}" = upstream ] || { [ -z "${WRITER:-}" ] && [ $test = TestRobust ]; }; then
+	# Also for this addon's manager, because OCM's placement controller decides in some stories.
 	go -C test/fleet run ./cmd/fleet upstream "$PWD/bin/upstream"
-	args+=(-writer="${WRITER:-}" -upstream="$PWD/bin/upstream")
+	args+=(-upstream="$PWD/bin/upstream")
 fi
 if [ -n "${PLANS:-}" ]; then
 	args+=(-plans="$PLANS")

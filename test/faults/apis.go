@@ -60,6 +60,12 @@ const (
 func always(reference) bool { return true }
 func never(reference) bool  { return false }
 
+// isPublished is true of states with what consumers see.
+func isPublished(state map[string]string) bool {
+	pairs, _ := shown(state)
+	return len(pairs) > 0
+}
+
 // profilesMayGo excludes stories that take a profile and create it again, or in which another
 // client writes to one: both depend on when the manager has created it again.
 func profilesMayGo(ref reference) bool {
@@ -68,21 +74,23 @@ func profilesMayGo(ref reference) bool {
 			return false
 		}
 	}
+	return staysPublished(ref)
+}
+
+// staysPublished excludes stories that take what consumers see and create it again.
+func staysPublished(ref reference) bool {
 	for what := range ref.counts {
 		id, isCreated := strings.CutPrefix(what, created+" ")
-		if isCreated && strings.HasPrefix(id, profiles+" ") && ref.counts[deleted+" "+id] > 0 {
+		if resource, _, _ := strings.Cut(id, " "); isCreated && published[resource] != "" && ref.counts[deleted+" "+id] > 0 {
 			return false
 		}
 	}
 	return true
 }
 
-// apis are all of them.
+// apis are those of a hub.
 var apis = []api{
-	{crd: profiles, mayGo: profilesMayGo, matters: func(state map[string]string) bool {
-		pairs, _ := shown(state)
-		return len(pairs) > 0
-	}},
+	{crd: profiles, mayGo: profilesMayGo, matters: isPublished},
 	{crd: references, mayGo: never, matters: func(state map[string]string) bool {
 		for id := range state {
 			if strings.HasPrefix(id, references+" ") {
@@ -105,8 +113,8 @@ var apis = []api{
 	}},
 }
 
-// apiPlans are the plans of a story for faults of APIs and their CRDs.
-func apiPlans(name string, ref reference) []plan {
+// apiPlans are the plans of a story for faults of some APIs and their CRDs.
+func apiPlans(name string, ref reference, apis []api) []plan {
 	var all []plan
 	for _, of := range apis {
 		if of.matters(ref.before) || of.matters(ref.after) {
@@ -179,17 +187,21 @@ func (g gated) RoundTrip(r *http.Request) (*http.Response, error) {
 func (r *running) unserve(tb testing.TB, crd string) error {
 	tb.Helper()
 	by := r.lane.past(tb)
+	see := r.lane.sight.close(crd)
+	defer see()
 	again, err := by.unserve(tb.Context(), crd)
 	if err != nil {
 		return err
 	}
-	return r.meanwhile(crd, func(ctx context.Context) error { return errors.Join(pause(ctx, unservedFor), again(ctx)) })
+	return r.meanwhile(crd, see, func(ctx context.Context) error { return errors.Join(pause(ctx, unservedFor), again(ctx)) })
 }
 
 // recreate plays the story while the CRD of a kind is deleted with all objects and created again.
 func (r *running) recreate(tb testing.TB, crd string) error {
 	tb.Helper()
 	by := r.lane.past(tb)
+	see := r.lane.sight.close(crd)
+	defer see()
 	definition, lost, err := by.remove(tb.Context(), crd)
 	r.lane.spoiled = true // a manager that starts infers a restore from the age of a CRD
 	if err != nil {
@@ -198,14 +210,14 @@ func (r *running) recreate(tb testing.TB, crd string) error {
 	for _, object := range lost {
 		r.lost = append(r.lost, crd+" "+object.GetNamespace()+"/"+object.GetName())
 	}
-	return r.meanwhile(crd, func(ctx context.Context) error {
+	return r.meanwhile(crd, see, func(ctx context.Context) error {
 		err := by.recreate(ctx, definition)
 		if err != nil {
 			return err
 		}
 		for _, object := range lost {
-			// The manager creates its profiles itself.
-			if crd != profiles || isForeign("/"+object.GetName()) {
+			// The manager creates its profiles itself, and the agent its claims.
+			if published[crd] == "" || isForeign("/"+object.GetName()) {
 				err = errors.Join(err, by.restore(ctx, object))
 			}
 		}
@@ -214,15 +226,16 @@ func (r *running) recreate(tb testing.TB, crd string) error {
 }
 
 // meanwhile plays the story while a function does something to an API. The story's requests for
-// the kind wait until that has ended.
-func (r *running) meanwhile(crd string, do func(ctx context.Context) error) (err error) {
+// the kind wait until that has ended, and until the watcher, which then sees the kind, has listed it.
+func (r *running) meanwhile(crd string, see func(), do func(ctx context.Context) error) (err error) {
 	ctx := context.WithoutCancel(r.world.T.Context())
 	open := r.lane.gate.close(crd)
 	done, by := make(chan error, 1), r.lane.past(r.world.T)
 	go func() {
 		defer open()
 		err := do(ctx)
-		// Its own watch may be late on a busy machine, and the oracles need each change.
+		see()
+		// On a busy machine, its watch may be late, and the oracles need each change.
 		seen, cancel := context.WithTimeout(ctx, resetLimit)
 		defer cancel()
 		for err == nil && !r.lane.hasSeen(seen, by, crd) {
@@ -411,7 +424,7 @@ func (a admin) objects(
 // hasSeen reports whether the watcher has seen what there is of a kind: it lists late after the
 // kind was not served.
 func (l *lane) hasSeen(ctx context.Context, by admin, name string) bool {
-	if !slices.ContainsFunc(watchedKinds, func(kind schema.GroupVersionResource) bool {
+	if !slices.ContainsFunc(l.writer.watched, func(kind schema.GroupVersionResource) bool {
 		return kind.GroupResource().String() == name
 	}) {
 		return true

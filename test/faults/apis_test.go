@@ -52,8 +52,8 @@ func TestPlansOfAPIsAreOfWhatTheStateNeeds(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			var got []string
-			for _, p := range plansOf(story{name: "edit"}, reference{after: test.state, counts: test.counts}) {
-				parsed, err := parsePlan(p.String())
+			for _, p := range plansOf(story{name: "edit"}, reference{after: test.state, counts: test.counts}, apis...) {
+				parsed, err := parsePlan(stories, p.String())
 				if err != nil || parsed != p {
 					t.Errorf("%s is read as %s, %v", p, parsed, err)
 				}

@@ -30,7 +30,7 @@ func (r *running) updateCRD(tb testing.TB, fault proxy.Fault) error {
 	tb.Helper()
 	by := r.lane.past(tb)
 	r.lane.spoiled = true // a version in which objects are stored cannot simply go
-	return r.meanwhile(fault.Key.Resource, func(ctx context.Context) error {
+	return r.meanwhile(fault.Key.Resource, func() {}, func(ctx context.Context) error {
 		return by.update(ctx, fault.Key.Resource, fault.Kind == newField)
 	})
 }

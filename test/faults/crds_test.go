@@ -56,10 +56,10 @@ func TestAddVersion(t *testing.T) {
 func TestCRDsAreUpdatedInStoriesWithTheirObjects(t *testing.T) {
 	ref := reference{after: map[string]string{profiles + " team-a/c1": "", secrets + " team-a/c1-reader": ""}}
 	var got []string
-	for _, p := range plansOf(story{name: "edit"}, ref) {
+	for _, p := range plansOf(story{name: "edit"}, ref, apis...) {
 		if slices.Contains(ofUpdates, p.fault.Kind) {
 			got = append(got, p.String())
-			if parsed, err := parsePlan(p.String()); err != nil || parsed != p {
+			if parsed, err := parsePlan(stories, p.String()); err != nil || parsed != p {
 				t.Errorf("%s is read as %s, %v", p, parsed, err)
 			}
 		}

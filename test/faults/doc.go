@@ -4,9 +4,9 @@
 // A hub is a real etcd and kube-apiserver with the chart's rights and admission policies; the
 // manager is the real program, and package proxy is between the two. Open Cluster Management is
 // played by package ocmtest, but for its placement controller in some stories (below), and
-// clusters, accounts and cluster-proxy are objects only: agents, their ManifestWorks and clean-up
-// are not part of any story yet. Nothing collects garbage, so what the manager leaves behind stays
-// and is seen.
+// clusters, accounts and cluster-proxy are objects only: agents have stories of their own (below), and
+// their ManifestWorks are not part of any story yet. Nothing collects garbage, so what the manager
+// leaves behind stays and is seen.
 //
 // # Placement controller
 //
@@ -76,6 +76,41 @@
 //   - APIs of addons are served in all versions, without OCM's conversion webhook.
 //   - A story whose runs without a fault differ, or do not reach its state, has no plans and is
 //     listed as "no reference". For this addon, it fails the suite.
+//
+// # Agent
+//
+// The agent is a third writer (agent.go). It is the real program with the command line of its
+// Deployment, and starts anew before every run, because it serves one ManagedClusterAddOn. One API
+// server is its spoke and its hub, and both kubeconfigs lead to one proxy, which also means that a
+// killed or restored API server is both. One user has the agent's rights on the spoke, from its
+// manifests, and on the hub, from the chart. The klusterlet is not part of any story: the agent's
+// result is ClusterClaims, and the condition PropertiesPublished. Its stories (agent_stories.go):
+//
+//   - properties: a property is created, edited three times and deleted.
+//   - report: a property gets a value that is too long, is repaired, and is withdrawn by its label for
+//     a while; another one has a reserved name.
+//   - foreign: properties have the names of other clients' claims, one of which is then deleted.
+//   - altered: another client changes and deletes claims of the agent's.
+//   - hub-kubeconfig: the file with the kubeconfig of the hub cannot be used for a while.
+//   - property-api: the CRD of ClusterProperties is deleted with all objects, and created again.
+//   - removal: the hook, also the real program but past the proxy, stops the agent and deletes the
+//     claims.
+//
+// The oracles are the same. In stories, a claim is a pair without a namespace; what is said below of a
+// profile is true of a claim. What is different:
+//
+//   - No leader is paused, because the agent elects none. Nobody writes into consumer namespaces, so
+//     no webhook is slow.
+//   - ClusterClaims and ClusterProperties are not served for a while, and ClusterClaims are recreated.
+//     Of a recreated CRD of ClusterProperties, property-api shows what is right: claims go with their
+//     properties.
+//   - While ClusterProperties are not served, two more writes of the addon's status may say so at once.
+//   - property-api has no such faults, because its act is one. ClusterClaims are recreated only in
+//     stories that delete and create none themselves, which leaves hub-kubeconfig.
+//   - removal has no restore of etcd and no faults of APIs: an agent that has stopped does not start
+//     again, and the hook takes claims for gone that are not served.
+//   - Events about properties are not compared: proxy and watcher leave them out.
+//   - Of the order of changes, nothing is checked.
 //
 // # Stories
 //
@@ -221,12 +256,14 @@
 //	make robust PLAN='edit 409 patch clusterprofiles.multicluster.x-k8s.io/status team-a/c1 2'
 //	make robust PLANS=45 SEED=7       # the first 45 plans of a seed, of all stories and faults that
 //	                                  # end nothing; each runs again if it fails, and fails only twice
+//	make robust WRITER=agent          # likewise, with this addon's agent
 //	make robust WRITER=upstream       # likewise, with upstream's own writers
 //	make robust-reverts               # shows what finds each known fix that is taken away
 //
 // # Reverts
 //
-// A patch in the folder reverts takes one known fix away, and its head names plans. One of these
+// A patch in the folder reverts takes one known fix away, and its head names plans, after a line
+// "Writer: agent" if they are the agent's. One of these
 // must have a finding with it, and none without it, or the suite would not have found what was
 // wrong. make verify checks that all patches apply, also those of the folder versions.
 //

@@ -23,7 +23,7 @@ var (
 	fileFlag = flag.String("results", "", "file of TestRobust's results, by which it resumes")
 	seedFlag = flag.Uint64("seed", 1, "what decides which plans run, and in which order")
 	laneFlag = flag.Int("lanes", 4, "how many hubs there are, each with one plan at a time")
-	nameFlag = flag.String("writer", "", "whose programs get the faults: this addon's, or upstream's own")
+	nameFlag = flag.String("writer", "", "whose programs get the faults: this addon's manager, its agent, or upstream's own")
 	fromFlag = flag.String("upstream", "", "folder with upstream's programs and their rights")
 	someFlag = flag.Int("plans", 45, "how many plans TestSeeded runs")
 )
@@ -48,7 +48,7 @@ func TestMain(m *testing.M) {
 
 // TestSeeded runs some plans, chosen by a seed. CI does that, too, so a plan fails it only twice.
 func TestSeeded(t *testing.T) {
-	s := newSuite(t, "")
+	s := newSuite(t, *nameFlag, "")
 	s.start(*laneFlag, slices.DeleteFunc(slices.Clone(s.writer.stories), func(s story) bool { return s.large }))
 	s.twice = true
 	t.Logf("%d plans of %d, chosen by -seed=%d", *someFlag, len(s.all), *seedFlag)
@@ -62,14 +62,14 @@ func TestRobust(t *testing.T) {
 		t.Skip("make robust runs it")
 	}
 	if *planFlag != "" {
-		p, err := parsePlan(*planFlag)
+		s := newSuite(t, *nameFlag, "")
+		p, err := parsePlan(s.writer.stories, *planFlag)
 		apitest.Must(t, err)
-		s := newSuite(t, "")
 		s.start(1, s.named(p.story))
 		s.run([]plan{p}, time.Hour)
 		return
 	}
-	s := newSuite(t, *fileFlag)
+	s := newSuite(t, *nameFlag, *fileFlag)
 	of := s.writer.stories
 	if *tellFlag != "" {
 		if of = s.named(*tellFlag); len(of) == 0 {
@@ -108,9 +108,9 @@ type suite struct {
 	certificate []byte
 }
 
-func newSuite(t *testing.T, file string) *suite {
+func newSuite(t *testing.T, name, file string) *suite {
 	t.Helper()
-	of := writerNamed(t, *nameFlag, *fromFlag)
+	of := writerNamed(t, name, *fromFlag)
 	program, err := digest(of.programs(t)...)
 	apitest.Must(t, err)
 	r, err := openResults(file, of.name, program)
@@ -159,10 +159,12 @@ func (s *suite) start(lanes int, of []story) {
 	}
 	for _, story := range of {
 		if ref, has := s.references[story.name]; has {
-			s.all = append(s.all, plansOf(story, ref)...)
+			s.all = append(s.all, plansOf(story, ref, s.writer.apis...)...)
 		}
 	}
-	s.all = slices.DeleteFunc(s.all, func(p plan) bool { return slices.Contains(s.writer.without, p.fault.Kind) })
+	s.all = slices.DeleteFunc(s.all, func(p plan) bool {
+		return slices.Contains(slices.Concat(s.writer.without, s.story(p).without), p.fault.Kind)
+	})
 }
 
 // share gives the numbers below n to the lanes, each one at a time.
@@ -258,11 +260,14 @@ func (s *suite) attempt(t *testing.T, l *lane, p plan, ref *reference, calm time
 // named is the story of a name, if it concerns the writer. It may be one of fewer clusters than in
 // stories.
 func (s *suite) named(name string) []story {
-	isNamed := func(of story) bool { return of.name == name }
-	if of, known := storyNamed(name); known && !slices.ContainsFunc(stories, isNamed) && s.writer.name == "" {
+	of, known := storyNamed(s.writer.stories, name)
+	if !known {
+		return nil
+	}
+	if !slices.ContainsFunc(s.writer.stories, func(of story) bool { return of.name == name }) {
 		s.writer.stories = append(slices.Clone(s.writer.stories), of)
 	}
-	return slices.DeleteFunc(slices.Clone(s.writer.stories), func(of story) bool { return of.name != name })
+	return []story{of}
 }
 
 // story is that of a plan.

@@ -39,6 +39,8 @@ const (
 type lane struct {
 	// certificate is that of cluster-proxy.
 	certificate []byte
+	// folder has the files of programs that read some.
+	folder string
 
 	server  *apitest.Server
 	admin   client.Client
@@ -48,6 +50,7 @@ type lane struct {
 	watcher *watcher
 	unwatch context.CancelFunc
 	gate    *gate // of the hub's client
+	sight   *gate // of the watcher: refused, it would look again only after half a minute
 
 	// tb is the test that owns the lane.
 	tb testing.TB
@@ -67,15 +70,16 @@ type lane struct {
 // cluster-proxy.
 func newLane(tb testing.TB, of writer, certificate []byte) *lane {
 	tb.Helper()
-	server := apitest.Start(tb, append(slices.Clone(of.crds), apitest.ClusterProfile(),
-		apitest.PlacementDecision(), apitest.ManagedServiceAccount())...)
-	l := &lane{tb: tb, server: server, writer: of, user: server.User(tb, of.user), gate: &gate{}, certificate: certificate}
+	server := apitest.Start(tb, of.crds...)
+	l := &lane{
+		tb: tb, server: server, writer: of, user: server.User(tb, of.user), gate: &gate{}, sight: &gate{},
+		certificate: certificate, folder: tb.TempDir(),
+	}
 	cfg := server.Config(tb)
 	cfg.Wrap(l.gate.through)
 	l.hub = ocmtest.New(tb, cfg)
 	l.admin = l.hub.Client
 	of.install(l, certificate)
-	l.createNamespaces(namespaces...)
 	l.watch()
 	return l
 }
@@ -90,8 +94,10 @@ func (l *lane) watch() {
 	var ctx context.Context
 	ctx, l.unwatch = context.WithCancel(context.WithoutCancel(l.tb.Context()))
 	l.tb.Cleanup(l.unwatch)
+	cfg := l.server.Config(l.tb)
+	cfg.Wrap(l.sight.through)
 	var err error
-	l.watcher, err = newWatcher(ctx, l.server.Config(l.tb), slices.Concat(namespaces, fleetNames, manyNames))
+	l.watcher, err = newWatcher(ctx, cfg, l.writer.watched, l.writer.namespaces)
 	apitest.Must(l.tb, err)
 }
 
@@ -106,7 +112,7 @@ func (l *lane) renew() {
 	l.program = program
 }
 
-// ownedKinds are those of which a run leaves objects: the first are cluster-wide.
+// ownedKinds are those of which a run on a hub leaves objects: the first are cluster-wide.
 var ownedKinds = []schema.GroupVersionKind{
 	{Group: "cluster.open-cluster-management.io", Version: "v1beta2", Kind: "ManagedClusterSetBinding"},
 	{Group: "cluster.open-cluster-management.io", Version: "v1beta1", Kind: "Placement"},
@@ -131,11 +137,7 @@ func (l *lane) reset(ctx context.Context) error {
 	defer cancel()
 	for {
 		left := 0
-		kinds := slices.Clone(l.writer.owned)
-		for _, kind := range ownedKinds {
-			kinds = append(kinds, owned{kind: kind})
-		}
-		for _, of := range kinds {
+		for _, of := range l.writer.owned {
 			removed, err := l.remove(ctx, of)
 			if err != nil {
 				return fmt.Errorf("cleaning the hub: %w", err)

@@ -128,10 +128,17 @@ func registerAgain(n int) story {
 	return s
 }
 
-// storyNamed returns the story of a name; registerAgain may be of fewer clusters than in stories.
-func storyNamed(name string) (story, bool) {
-	if at := slices.IndexFunc(stories, func(s story) bool { return s.name == name }); at >= 0 {
-		return stories[at], true
+// storyNamed returns the story of a name among a writer's; registerAgain may be of fewer clusters than
+// there.
+func storyNamed(among []story, name string) (story, bool) {
+	named := func(name string) int {
+		return slices.IndexFunc(among, func(s story) bool { return s.name == name })
+	}
+	if at := named(name); at >= 0 {
+		return among[at], true
+	}
+	if named(manyPrefix+strconv.Itoa(manyClusters)) < 0 {
+		return story{}, false
 	}
 	number, is := strings.CutPrefix(name, manyPrefix)
 	n, err := strconv.Atoi(number)

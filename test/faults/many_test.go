@@ -37,12 +37,12 @@ func TestStoriesOfFewerClusters(t *testing.T) {
 		"register-again-1000": true, "register-again-40": true, "register-again": true, "register-again-39": false,
 		"register-again-1001": false, "register-again-": false, "register-again-x": false, "": false,
 	} {
-		s, known := storyNamed(name)
+		s, known := storyNamed(stories, name)
 		if known != want || s.name != name && want {
 			t.Errorf("%q is %t, %q", name, known, s.name)
 		}
 	}
-	if _, err := parsePlan("register-again-80 none"); err != nil {
+	if _, err := parsePlan(stories, "register-again-80 none"); err != nil {
 		t.Error(err)
 	}
 }
@@ -76,7 +76,7 @@ func TestPlansOfManyClustersAreASample(t *testing.T) {
 	for _, p := range all {
 		kinds[p.fault.Kind]++
 		names[p.String()] = true
-		if parsed, err := parsePlan(p.String()); err != nil || parsed != p {
+		if parsed, err := parsePlan(stories, p.String()); err != nil || parsed != p {
 			t.Errorf("%s is read as %s, %v", p, parsed, err)
 		}
 		isWrite := slices.Contains(proxy.OfWrites, p.fault.Kind)

@@ -149,6 +149,7 @@ const (
 	ofNumber  = "number of writes"
 	ofQuiet   = "quiet"
 	ofProfile = "profiles"
+	ofClaim   = "claims"
 	ofToken   = "tokens"
 	ofForeign = "others' objects"
 	ofExit    = "exit"
@@ -158,7 +159,7 @@ const (
 
 // violationKinds are all of them.
 var violationKinds = []string{
-	ofEffect, ofState, ofCounts, ofNumber, ofQuiet, ofProfile, ofToken, ofForeign, ofExit, ofHistory, ofOrder,
+	ofEffect, ofState, ofCounts, ofNumber, ofQuiet, ofProfile, ofClaim, ofToken, ofForeign, ofExit, ofHistory, ofOrder,
 }
 
 // prefixed puts the kind in front of findings.
@@ -187,7 +188,7 @@ func judge(s story, ref reference, got result) []string {
 	if got.versions > 0 {
 		allowed += (got.versions - 1) * rewrites(got.before, got.after)
 	}
-	if got.slow != "" || got.api == profiles {
+	if got.slow != "" || got.api == properties || published[got.api] != "" {
 		allowed += reports(got)
 	}
 	if sent := len(got.record.Writes) - refused - got.unanswered; sent > allowed {
@@ -242,13 +243,13 @@ func repairs(s story, changes []change) int {
 // heldBack is for how long a cluster's condition does not say that an API is missing or a copy late.
 const heldBack = 5 * time.Second
 
-// reports are how many writes of addons' status are due to profiles that are not served or copies
-// that are late: for each addon, a problem that begins and ends.
+// reports are how many writes of addons' status are due to an API that is not served or copies that are
+// late: for each addon, a problem that begins and ends.
 func reports(got result) int {
 	const each = 2
 	reported := map[string]int{}
 	for _, write := range got.record.Writes {
-		isLate := write.At.Sub(got.began) >= heldBack
+		isLate := write.At.Sub(got.began) >= heldBack || got.api == properties // of these the agent says so at once
 		if write.Key.Resource == addonStatus && isLate && reported[write.Key.Object] < each {
 			reported[write.Key.Object]++
 		}
@@ -303,9 +304,28 @@ const (
 	profiles = "clusterprofiles.multicluster.x-k8s.io"
 	secrets  = "secrets"
 
+	// On a spoke.
+	claimsOfSpoke = "clusterclaims.cluster.open-cluster-management.io"
+	properties    = "clusterproperties.about.k8s.io"
+
 	addonStatus    = "managedclusteraddons.addon.open-cluster-management.io/status"
 	rightsResource = "rolebindings.rbac.authorization.k8s.io"
 )
+
+// published are the kinds that consumers see, on a hub and on a spoke, and the kind of violation that is
+// about each. In a story, a claim is a pair without a namespace: "/" and its name.
+var published = map[string]string{profiles: ofProfile, claimsOfSpoke: ofClaim}
+
+// one is one of what violations of a kind are about.
+func one(kind string) string { return "a " + strings.TrimSuffix(kind, "s") }
+
+// pairOf is the pair that a write to an object of one of these kinds is about.
+func pairOf(object string) string {
+	if strings.Contains(object, "/") {
+		return object
+	}
+	return "/" + object
+}
 
 // invariants checks what must hold at every moment.
 func invariants(s story, got result) []string {
@@ -316,8 +336,9 @@ func invariants(s story, got result) []string {
 		}
 	}
 	for _, c := range slices.Concat(got.setup, got.changes) {
-		if c.resource == profiles && c.what != deleted && !isForeign(c.key) && !slices.Contains(s.may(), c.key) {
-			add(ofProfile, "a profile of a pair that nobody selects: %s", c)
+		kind := published[c.resource]
+		if kind != "" && c.what != deleted && !isForeign(c.key) && !slices.Contains(s.may(), c.key) {
+			add(kind, "%s that must never be there: %s", one(kind), c)
 		}
 		for token, name := range got.tokens {
 			source, _, _ := strings.Cut(name, "/")
@@ -331,9 +352,9 @@ func invariants(s story, got result) []string {
 		}
 	}
 	for _, write := range effective(got.record.Writes) {
-		if write.Verb == "delete" && write.Resource == profiles && slices.Contains(got.lost, profiles+" "+write.Object) &&
-			s.keeps(write.Object) {
-			add(ofProfile, "the manager deleted a profile that is selected all along: %s", write.Object)
+		kind, pair := published[write.Resource], pairOf(write.Object)
+		if write.Verb == "delete" && kind != "" && slices.Contains(got.lost, write.Resource+" "+pair) && s.keeps(pair) {
+			add(kind, "the manager deleted %s that is published all along: %s", one(kind), pair)
 		}
 	}
 	for _, c := range got.changes {
@@ -343,8 +364,8 @@ func invariants(s story, got result) []string {
 		if isForeign(c.key) {
 			add(ofForeign, "somebody else's object was touched: %s", c)
 		}
-		if c.resource == profiles && c.what == deleted && s.keeps(c.key) {
-			add(ofProfile, "a profile went that is selected all along: %s", c)
+		if kind := published[c.resource]; kind != "" && c.what == deleted && s.keeps(c.key) {
+			add(kind, "%s went that is published all along: %s", one(kind), c)
 		}
 	}
 	findings = append(findings, prefixed(ofNumber, judgeEach(s, got.record.Writes)...)...)
@@ -370,12 +391,13 @@ func holds(content, token string) bool {
 		strings.Contains(content, base64.StdEncoding.EncodeToString([]byte(token)))
 }
 
-// histories checks that what consumers saw of a property, ours or another client's, and of a
-// copied token, is what was written, in that order, and ends with the last; and that no property
+// histories checks that what consumers saw of a property, ours or another client's, of a claim and of
+// a copied token, is what was written, in that order, and ends with the last; and that no property
 // goes while its profile stays.
 func histories(got result) []string {
 	type object struct {
 		Metadata struct{ Name string }
+		Spec     struct{ Value string }
 		Status   struct {
 			Properties []struct{ Name, Value string }
 		}
@@ -417,6 +439,11 @@ func histories(got result) []string {
 				}
 			}
 			has[c.key] = names
+		case claimsOfSpoke:
+			if c.what != deleted && !isForeign(c.key) {
+				source[c.key] = o.Metadata.Name
+				saw[c.key] = append(saw[c.key], o.Spec.Value)
+			}
 		case secrets:
 			of, number, known := strings.Cut(got.tokens[string(o.Data["token"])], "#")
 			if known && namespaceOf(of) != namespaceOf(c.key) {

@@ -62,6 +62,7 @@ func TestEveryFindingHasAKind(t *testing.T) {
 	got.changes = append(got.changes, change{what: deleted, resource: profiles, key: "team-a/c1"},
 		change{what: created, resource: secrets, key: "stranger/c1-reader", content: copyOf("t-1")},
 		change{what: changed, resource: secrets, key: "team-a/" + foreign},
+		change{what: created, resource: claimsOfSpoke, key: "/" + kept},
 		change{what: changed, resource: profiles, key: "team-a/c1", content: profileOf("c1", "0")})
 	got.ordered = true
 	findings := judge(s, ref, got)
@@ -167,7 +168,7 @@ func TestOracles(t *testing.T) {
 					Key: proxy.Key{Verb: "delete", Resource: profiles, Object: "team-a/c1", N: 1}, Code: 200,
 				})
 			},
-			want: []string{"the manager deleted a profile that is selected all along: team-a/c1"},
+			want: []string{"the manager deleted a profile that is published all along: team-a/c1"},
 		},
 		"somebody else's profile goes with its kind and is restored": {wrong: loses("team-a/"+foreign,
 			change{what: deleted, resource: profiles, key: "team-a/" + foreign},
@@ -184,7 +185,8 @@ func TestOracles(t *testing.T) {
 			wrong: func(r *result) { r.late = r.record.Writes }, want: []string{"nothing was left to do"},
 		},
 		"a profile where nothing is selected": {
-			wrong: add(change{what: changed, resource: profiles, key: "stranger/c1"}), want: []string{"nobody selects"},
+			wrong: add(change{what: changed, resource: profiles, key: "stranger/c1"}),
+			want:  []string{"a profile that must never be there"},
 		},
 		"a token in another namespace": {
 			wrong: add(change{what: changed, resource: secrets, key: "stranger/c1-reader", content: copyOf("t-1")}),

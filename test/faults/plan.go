@@ -67,12 +67,12 @@ func (p plan) String() string {
 	}
 }
 
-// parsePlan reads what String returns.
-func parsePlan(text string) (plan, error) {
+// parsePlan reads what String returns, of a plan with one of some stories.
+func parsePlan(stories []story, text string) (plan, error) {
 	name, rest, _ := strings.Cut(strings.TrimSpace(text), " ")
 	kind, target, _ := strings.Cut(rest, " ")
 	p := plan{story: name, fault: proxy.Fault{Kind: proxy.Kind(kind)}}
-	of, known := storyNamed(name)
+	of, known := storyNamed(stories, name)
 	if !known {
 		return plan{}, fmt.Errorf("there is no story %q", name)
 	}
@@ -100,8 +100,9 @@ func parsePlan(text string) (plan, error) {
 	return p, err
 }
 
-// plansOf returns all plans of a story, whose reference has been recorded.
-func plansOf(s story, ref reference) []plan {
+// plansOf returns all plans of a story, whose reference has been recorded. APIs are those that may come
+// and go.
+func plansOf(s story, ref reference, apis ...api) []plan {
 	if s.sample != "" {
 		return sampleOf(s, ref)
 	}
@@ -141,7 +142,7 @@ func plansOf(s story, ref reference) []plan {
 			add(proxy.OfNamespaces, proxy.Key{Object: namespace})
 		}
 	}
-	return append(all, apiPlans(name, ref)...)
+	return append(all, apiPlans(name, ref, apis)...)
 }
 
 // choose returns n of the plans, in an order that depends on the seed only. Kinds of faults

@@ -44,7 +44,7 @@ func TestEveryWriteAndEventHasItsPlans(t *testing.T) {
 	names := map[string]bool{}
 	for _, p := range all {
 		names[p.String()] = true
-		parsed, err := parsePlan(p.String())
+		parsed, err := parsePlan(stories, p.String())
 		if err != nil || parsed != p {
 			t.Errorf("%s is read as %s, %v", p, parsed, err)
 		}
@@ -74,7 +74,7 @@ func TestEveryWriteOfThePlacementControllerHasItsPlans(t *testing.T) {
 		if want := (proxy.Fault{Kind: want[p], Key: slice}); toManager.Kind != proxy.None || toPlacement != want {
 			t.Errorf("%s is %v for the manager and %v for the placement controller", p, toManager, toPlacement)
 		}
-		if parsed, err := parsePlan(p.String()); err != nil || parsed != p {
+		if parsed, err := parsePlan(stories, p.String()); err != nil || parsed != p {
 			t.Errorf("%s is read as %s, %v", p, parsed, err)
 		}
 	}
@@ -93,7 +93,7 @@ func TestOtherPlansAreRefused(t *testing.T) {
 		"edit slow-webhook-29s", "edit slow-webhook-29s x",
 		"edit slow-webhook", "edit slow-webhook x", "edit unserved", "edit unserved a b", "edit new-version", "edit new-field a b",
 	} {
-		if p, err := parsePlan(text); err == nil {
+		if p, err := parsePlan(stories, text); err == nil {
 			t.Errorf("%q is read as %s", text, p)
 		}
 	}

@@ -3,6 +3,7 @@ package faults
 import (
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,9 +18,10 @@ import (
 
 var revertsFlag = flag.String("reverts", "", "folder of managers, each built with the patch of its name in reverts")
 
-// revert is a known fix that is not in a manager.
+// revert is a known fix that is not in a manager, or in an agent.
 type revert struct {
 	name, program string
+	writer        string // of the program
 	plans         []plan // one of them must have a finding
 }
 
@@ -33,18 +35,25 @@ func readReverts(tb testing.TB, folder string) []revert {
 		name := filepath.Base(program)
 		content, err := os.ReadFile(filepath.Join("reverts", name+".patch"))
 		apitest.Must(tb, err)
-		all = append(all, revert{name: name, program: program, plans: plansIn(tb, string(content))})
+		writer, plans := headOf(tb, string(content))
+		all = append(all, revert{name: name, program: program, writer: writer, plans: plans})
 	}
 	return all
 }
 
-// plansIn returns the plans that the head of a patch names.
-func plansIn(tb testing.TB, patch string) []plan {
+// headOf returns the writer that the head of a patch names, or "" for this addon's manager, and the
+// plans.
+func headOf(tb testing.TB, patch string) (of string, plans []plan) {
 	tb.Helper()
-	var plans []plan
+	for line := range strings.Lines(patch) {
+		if text, is := strings.CutPrefix(line, "Writer: "); is {
+			of = strings.TrimSpace(text)
+		}
+	}
+	known := writerNamed(tb, of, "").stories
 	for line := range strings.Lines(patch) {
 		if text, is := strings.CutPrefix(line, "Plan: "); is {
-			p, err := parsePlan(text)
+			p, err := parsePlan(known, text)
 			apitest.Must(tb, err)
 			plans = append(plans, p)
 		}
@@ -52,7 +61,7 @@ func plansIn(tb testing.TB, patch string) []plan {
 	if len(plans) == 0 {
 		tb.Fatalf("no plan in %q", patch)
 	}
-	return plans
+	return of, plans
 }
 
 func TestEveryRevertHasAPlan(t *testing.T) {
@@ -64,7 +73,19 @@ func TestEveryRevertHasAPlan(t *testing.T) {
 	for _, path := range patches {
 		content, err := os.ReadFile(path)
 		apitest.Must(t, err)
-		plansIn(t, string(content))
+		headOf(t, string(content))
+	}
+}
+
+func TestAPatchNamesItsWriter(t *testing.T) {
+	for patch, want := range map[string]string{
+		"A fix.\nPlan: edit none\n":                      "",
+		"A fix.\nWriter: agent\nPlan: properties none\n": agentName,
+		"A fix.\nPlan: properties none\nWriter: agent\n": agentName,
+	} {
+		if of, plans := headOf(t, patch); of != want || len(plans) != 1 {
+			t.Errorf("%q: writer %q, want %q, plans %v", patch, of, want, plans)
+		}
 	}
 }
 
@@ -74,9 +95,22 @@ func TestReverts(t *testing.T) {
 	if *revertsFlag == "" {
 		t.Skip("make robust-reverts runs it")
 	}
-	all := readReverts(t, *revertsFlag)
-	s := newSuite(t, "")
-	s.start(*laneFlag, slices.DeleteFunc(slices.Clone(stories), func(s story) bool {
+	byWriter := map[string][]revert{}
+	for _, r := range readReverts(t, *revertsFlag) {
+		byWriter[r.writer] = append(byWriter[r.writer], r)
+	}
+	var rows []string
+	for _, of := range slices.Sorted(maps.Keys(byWriter)) {
+		rows = append(rows, take(t, of, byWriter[of])...)
+	}
+	t.Log("\n| revert | found by | seconds |\n|---|---|---:|\n" + strings.Join(rows, "\n"))
+}
+
+// take runs the plans of reverts of one writer, and returns a row of a table for each.
+func take(t *testing.T, of string, all []revert) []string {
+	t.Helper()
+	s := newSuite(t, of, "")
+	s.start(*laneFlag, slices.DeleteFunc(slices.Clone(s.writer.stories), func(s story) bool {
 		return !slices.ContainsFunc(all, func(r revert) bool {
 			return slices.ContainsFunc(r.plans, func(p plan) bool { return p.story == s.name })
 		})
@@ -114,7 +148,7 @@ func TestReverts(t *testing.T) {
 			t.Error("no plan has a finding")
 		})
 	})
-	t.Log("\n| revert | found by | seconds |\n|---|---|---:|\n" + strings.Join(rows, "\n"))
+	return rows
 }
 
 // with runs a plan with a program as the manager, and returns the findings.

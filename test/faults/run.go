@@ -76,6 +76,7 @@ func (l *lane) run(tb testing.TB, s story, fault proxy.Fault, ref *reference, ca
 	l.serve(tb, s)
 	r := &running{lane: l, story: s, world: newWorld(l.hub.In(tb))}
 	defer r.end(fault.Kind)
+	l.writer.prepare(l, r.world)
 	if s.scheduled {
 		r.placement = l.schedule(tb)
 	}
@@ -88,7 +89,6 @@ func (l *lane) run(tb testing.TB, s story, fault proxy.Fault, ref *reference, ca
 		r.managers = []*manager{l.manager}
 		l.manager.forget()
 	}
-	r.world.plantForeign()
 	s.setup(r.world)
 	before := target{pairs: s.before, copies: s.copies(s.before), still: quiet}
 	after := target{pairs: s.after, copies: s.copies(s.after), still: quiet}
@@ -407,13 +407,13 @@ func (r *running) is(want target) bool {
 		(want.state == nil || maps.Equal(state, want.state)) && r.lane.writer.ready(r, state)
 }
 
-// shown returns, sorted, the pairs that have a profile and the copies of tokens.
+// shown returns, sorted, the pairs that have a profile or the claims, and the copies of tokens.
 func shown(state map[string]string) (pairs, copies []string) {
 	for id := range state {
 		resource, key, _ := strings.Cut(id, " ")
 		switch {
 		case isForeign(key):
-		case resource == profiles:
+		case published[resource] != "":
 			pairs = append(pairs, key)
 		case resource == secrets && !isOfCluster(namespaceOf(key)):
 			copies = append(copies, key)

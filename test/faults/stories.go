@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
+	"open-cluster-management.io/cluster-inventory-addon/test/faults/proxy"
 )
 
 // story is what somebody does on a hub, and what must hold meanwhile.
@@ -27,6 +28,8 @@ type story struct {
 	scheduled bool
 	// large is true if there are many clusters. TestSeeded leaves such stories out.
 	large bool
+	// without are faults that do not fit it.
+	without []proxy.Kind
 	// patience is how much longer than others it may take to reach each of its states.
 	patience time.Duration
 	// sample is the cluster whose writes get faults, if not all writes and events do.

@@ -43,7 +43,7 @@ var upstreamNames = []string{"bind", "edit", "rotate", "unbind", "register-again
 // upstream" has filled. Both have one proxy, and end and start together.
 func upstreamWriter(folder string) writer {
 	inCluster := client.HasLabels{clusterv1.ClusterNameLabelKey}
-	return writer{
+	return onHub(writer{
 		name:    upstreamName,
 		stories: upstreamStories(),
 		// Each of the two elects a leader of its own, after times of its own. Garbage collection
@@ -63,7 +63,7 @@ func upstreamWriter(folder string) writer {
 			return []string{filepath.Join(folder, "ocm"), filepath.Join(folder, "msa")}
 		},
 		install: func(l *lane, _ []byte) {
-			l.createNamespaces(registrationNamespace, proxyNamespace)
+			l.createNamespaces(append([]string{registrationNamespace, proxyNamespace}, namespaces...)...)
 			l.installRights(filepath.Join(folder, "rights.yaml"), upstreamUser)
 			l.collectGarbage(filepath.Join(folder, "kube-controller-manager"))
 		},
@@ -72,7 +72,7 @@ func upstreamWriter(folder string) writer {
 			return func() []*exec.Cmd { return upstreamCommands(folder, kubeconfig, freePort()) }
 		},
 		ready: func(r *running, _ map[string]string) bool { return r.isRegistered() },
-	}
+	})
 }
 
 // upstreamStories are stories for a writer that copies the token of an account to every
@@ -195,6 +195,8 @@ func writerNamed(tb testing.TB, name, folder string) writer {
 	switch {
 	case name == "":
 		return addonWriter(folder)
+	case name == agentName:
+		return agentWriter()
 	case name == upstreamName && folder != "":
 		return upstreamWriter(folder)
 	}

@@ -41,7 +41,7 @@ type change struct {
 
 func (c change) String() string { return c.what + " " + c.resource + " " + c.key }
 
-// watchedKinds are what the manager writes, and what consumers see.
+// watchedKinds are what the manager writes on a hub, and what consumers see.
 var watchedKinds = []schema.GroupVersionResource{
 	{Group: "multicluster.x-k8s.io", Version: "v1alpha1", Resource: "clusterprofiles"},
 	{Group: "multicluster.x-k8s.io", Version: "v1alpha1", Resource: "placementdecisions"},
@@ -63,14 +63,16 @@ type watcher struct {
 }
 
 // newWatcher returns a watcher that has seen what exists.
-func newWatcher(ctx context.Context, cfg *rest.Config, namespaces []string) (*watcher, error) {
+func newWatcher(
+	ctx context.Context, cfg *rest.Config, kinds []schema.GroupVersionResource, namespaces []string,
+) (*watcher, error) {
 	client, err := dynamic.NewForConfig(cfg)
 	if err != nil {
 		return nil, err
 	}
 	w := &watcher{namespaces: namespaces, objects: map[string]*unstructured.Unstructured{}}
 	var synced []cache.InformerSynced
-	for _, kind := range watchedKinds {
+	for _, kind := range kinds {
 		informer := dynamicinformer.NewFilteredDynamicInformer(client, kind, "", 0, nil, nil).Informer()
 		resource := kind.GroupResource().String()
 		registration, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{

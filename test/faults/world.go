@@ -71,6 +71,9 @@ type world struct {
 	wrote map[string][]string
 	// missed are the effects that did not come in time.
 	missed []string
+	// hubKubeconfig is the file of an agent with its kubeconfig of the hub, and hook runs its clean-up.
+	hubKubeconfig string
+	hook          func() ([]byte, error)
 }
 
 func newWorld(hub *ocmtest.Hub) *world {

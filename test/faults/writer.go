@@ -33,10 +33,16 @@ type writer struct {
 	mayLackReference bool
 	// fresh is true if every run starts it, because it keeps something of what a reset removes.
 	fresh bool
-	// owned are kinds of which a run leaves objects, besides ownedKinds.
+	// owned are the kinds of which a run leaves objects: the first are cluster-wide.
 	owned []owned
-	// crds are what its hub serves besides ClusterProfiles, PlacementDecisions and accounts.
+	// namespaces are those that are emptied and watched; "" has what is in none.
+	namespaces []string
+	// watched are the kinds that it writes, and those that consumers see.
+	watched []schema.GroupVersionResource
+	// crds are what its hub serves.
 	crds []apitest.CRDs
+	// apis are kinds whose CRD may come and go meanwhile.
+	apis []api
 	// upstream is a folder that "fleet upstream" has filled; "" if there is none.
 	upstream string
 	// user is whose rights it has.
@@ -45,6 +51,8 @@ type writer struct {
 	programs func(testing.TB) []string
 	// install prepares a hub for it. certificate is that of cluster-proxy.
 	install func(l *lane, certificate []byte)
+	// prepare creates what is there before it starts, and before the story's setup.
+	prepare func(l *lane, w *world)
 	// commands returns a function that returns its processes of a version, not yet started.
 	commands func(l *lane, cfg *rest.Config, of version, flags ...string) func() []*exec.Cmd
 	// ready reports whether it has seen what the hub has, as far as it says so.
@@ -57,9 +65,28 @@ type owned struct {
 	only []client.ListOption
 }
 
+// allOf are all objects of some kinds.
+func allOf(kinds ...schema.GroupVersionKind) []owned {
+	all := make([]owned, 0, len(kinds))
+	for _, kind := range kinds {
+		all = append(all, owned{kind: kind})
+	}
+	return all
+}
+
+// onHub completes a writer that publishes on a hub with what all of these have.
+func onHub(of writer) writer {
+	of.owned = append(of.owned, allOf(ownedKinds...)...)
+	of.namespaces = slices.Concat(namespaces, fleetNames, manyNames)
+	of.watched, of.apis = watchedKinds, apis
+	of.crds = append(of.crds, apitest.ClusterProfile(), apitest.PlacementDecision(), apitest.ManagedServiceAccount())
+	of.prepare = func(_ *lane, w *world) { w.plantForeign() }
+	return of
+}
+
 // addonWriter is this addon's manager. Some stories need the folder with upstream's programs.
 func addonWriter(folder string) writer {
-	return writer{
+	return onHub(writer{
 		stories:  stories,
 		upstream: folder,
 		crds:     []apitest.CRDs{apitest.Hub(), apitest.AgentRevision(), apitest.ManagedProxyConfiguration()},
@@ -77,6 +104,7 @@ func addonWriter(folder string) writer {
 			hubtest.Install(l.hub.World, "", hubtest.AllButProgram)
 			l.hub.MustCreate(gateRole())
 			l.hub.MustCreate(clusterProxy(certificate)...)
+			l.createNamespaces(namespaces...)
 		},
 		commands: func(l *lane, cfg *rest.Config, of version, flags ...string) func() []*exec.Cmd {
 			first := hubtest.Command(l.tb, cfg, flags...)
@@ -95,7 +123,7 @@ func addonWriter(folder string) writer {
 			}
 			return true
 		},
-	}
+	})
 }
 
 // createNamespaces creates namespaces that stay.

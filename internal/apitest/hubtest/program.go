@@ -62,7 +62,7 @@ func Command(tb testing.TB, cfg *rest.Config, more ...string) *exec.Cmd {
 		"--health-probe-bind-address=0",
 		"--metrics-bind-address=0",
 	}, more)
-	cmd := exec.CommandContext(context.WithoutCancel(tb.Context()), program(tb), args...)
+	cmd := exec.CommandContext(context.WithoutCancel(tb.Context()), Program(tb, "manager"), args...)
 	cmd.Env = append(os.Environ(), "POD_NAMESPACE="+Namespace)
 	return cmd
 }
@@ -90,35 +90,47 @@ func (m *Manager) PID() int { return m.cmd.Process.Pid }
 // Log returns what the program has logged so far.
 func (m *Manager) Log() string { return m.log.String() }
 
-// built is the program of this test binary, built when first needed.
+// built are the programs of this test binary, each built when first needed.
 var built struct {
-	once sync.Once
+	mu   sync.Mutex
 	dir  string
-	err  error
+	errs map[string]error // by program, of those that were built
 }
 
-func program(tb testing.TB) string {
+// Program returns the path of one of the programs in cmd, which it builds once.
+func Program(tb testing.TB, name string) string {
 	tb.Helper()
 	root := moduleRoot(tb)
-	built.once.Do(func() {
-		if built.dir, built.err = os.MkdirTemp("", "manager-"); built.err != nil {
-			return
-		}
-		args := []string{"build", "-ldflags=-s -w", "-o", filepath.Join(built.dir, "manager")}
-		if underRace {
-			args = append(args, "-race")
-		}
-		cmd := exec.Command("go", append(args, "./cmd/manager")...)
-		cmd.Dir = root
-		if out, err := cmd.CombinedOutput(); err != nil {
-			built.err = fmt.Errorf("building the manager: %w: %s", err, out)
-		}
-	})
-	apitest.Must(tb, built.err)
-	return filepath.Join(built.dir, "manager")
+	built.mu.Lock()
+	defer built.mu.Unlock()
+	if built.dir == "" {
+		dir, err := os.MkdirTemp("", "programs-")
+		apitest.Must(tb, err)
+		built.dir, built.errs = dir, map[string]error{}
+	}
+	err, isBuilt := built.errs[name]
+	if !isBuilt {
+		err = build(root, name)
+		built.errs[name] = err
+	}
+	apitest.Must(tb, err)
+	return filepath.Join(built.dir, name)
 }
 
-// RemoveProgram deletes the program that Start built. It belongs after the tests
+func build(root, name string) error {
+	args := []string{"build", "-ldflags=-s -w", "-o", filepath.Join(built.dir, name)}
+	if underRace {
+		args = append(args, "-race")
+	}
+	cmd := exec.Command("go", append(args, "./cmd/"+name)...)
+	cmd.Dir = root
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("building cmd/%s: %w: %s", name, err, out)
+	}
+	return nil
+}
+
+// RemoveProgram deletes the programs that Start and Program built. It belongs after the tests
 // in TestMain.
 func RemoveProgram() {
 	if built.dir != "" {

@@ -87,19 +87,24 @@ func NewCRD() *metav1.PartialObjectMetadata {
 	return crd
 }
 
-// Gone reports whether the spoke has no property of that name. It asks the API server,
-// because a cache may lag behind the claims it is compared with. It returns an error if the
-// version is no longer served, because then the answer would mean nothing.
-func Gone(ctx context.Context, live client.Reader, api API, name string) (bool, error) {
+// Live reads the property of a name from the API server, or returns nil if there is none. A cache may lag
+// behind the claims that it is compared with. It returns an error if the result is not certain: if the
+// version is no longer served or, where there was no API, its CustomResourceDefinition has come since.
+func Live(ctx context.Context, live client.Reader, api API, name string) (*Property, error) {
 	if api.Absent {
-		return Absent(ctx, live)
+		absent, err := Absent(ctx, live)
+		if err == nil && !absent {
+			err = fmt.Errorf("there is a CustomResourceDefinition %s by now", CRDName)
+		}
+		return nil, err
 	}
-	err := live.Get(ctx, client.ObjectKey{Name: name}, New(api.Version))
-	if err == nil {
-		return false, nil
+	obj := New(api.Version)
+	if err := live.Get(ctx, client.ObjectKey{Name: name}, obj); err != nil {
+		if kube.IsGone(err) {
+			return nil, nil
+		}
+		return nil, fmt.Errorf("reading ClusterProperty %s at %s: %w", name, api.Version, err)
 	}
-	if kube.IsGone(err) {
-		return true, nil
-	}
-	return false, fmt.Errorf("reading ClusterProperty %s at %s: %w", name, api.Version, err)
+	read := Read(obj)
+	return &read, nil
 }

@@ -1,16 +1,18 @@
 package property
 
 import (
+	"context"
 	"errors"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 )
 
 // discovered responds for each version; a version it lacks is not served.
@@ -24,9 +26,21 @@ func (d discovered) ServerResourcesForGroupVersion(groupVersion string) (*metav1
 	return &metav1.APIResourceList{APIResources: []metav1.APIResource{{Kind: Kind}}}, err
 }
 
-// responding is a reader that responds to every Get with one error.
-func responding(err error) client.Reader {
-	return apitest.Getter(func(client.ObjectKey, client.Object) error { return err })
+// got responds to every Get with one error, or with the property.
+type got struct {
+	client.Reader
+	err      error
+	property *Property
+}
+
+func (g got) Get(_ context.Context, key client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
+	if read, ok := obj.(*unstructured.Unstructured); ok && g.err == nil {
+		read.SetName(key.Name)
+		read.SetUID(g.property.UID)
+		read.SetLabels(map[string]string{contract.LabelSpokeOnly: ""})
+		read.Object["spec"] = map[string]any{"value": g.property.Value}
+	}
+	return g.err
 }
 
 var (
@@ -66,7 +80,7 @@ func TestObserve(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			api, err := Observe(t.Context(), tc.served, responding(tc.crd))
+			api, err := Observe(t.Context(), tc.served, got{err: tc.crd})
 			if !errors.Is(err, tc.wantErr) {
 				t.Fatalf("error = %v, want %v", err, tc.wantErr)
 			}
@@ -77,28 +91,32 @@ func TestObserve(t *testing.T) {
 	}
 }
 
-func TestGone(t *testing.T) {
+func TestLive(t *testing.T) {
 	notServed := apierrors.NewGenericServerResponse(
 		404, "GET", schema.GroupResource{Group: Group, Resource: "clusterproperties"}, "a", "404 page not found", 0, true,
 	)
+	there := &Property{Name: "a", UID: "u", Value: "v", SpokeOnly: true}
 	for name, tc := range map[string]struct {
 		api     API
 		get     error
-		want    bool
+		want    *Property
 		wantErr bool
 	}{
-		"the property is not found: gone":              {api: API{Version: "v1beta1"}, get: errNotFound, want: true},
-		"the property is there: not gone":              {api: API{Version: "v1beta1"}},
+		"the property is not found: there is none":     {api: API{Version: "v1beta1"}, get: errNotFound},
+		"the property is there: as it is":              {api: API{Version: "v1beta1"}, want: there},
 		"the version is no longer served: no answer":   {api: API{Version: "v1beta1"}, get: notServed, wantErr: true},
 		"the API server does not answer: no answer":    {api: API{Version: "v1beta1"}, get: errAPI, wantErr: true},
-		"no API and no CRD: gone":                      {api: API{Absent: true}, get: errNotFound, want: true},
-		"no API but the CRD has come since: not gone":  {api: API{Absent: true}},
+		"no API and no CRD: there is none":             {api: API{Absent: true}, get: errNotFound},
+		"no API but the CRD has come since: no answer": {api: API{Absent: true}, wantErr: true},
 		"no API and the CRD cannot be read: no answer": {api: API{Absent: true}, get: errAPI, wantErr: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			gone, err := Gone(t.Context(), responding(tc.get), tc.api, "a")
-			if gone != tc.want || (err != nil) != tc.wantErr {
-				t.Errorf("Gone = %v, %v; want %v, error %v", gone, err, tc.want, tc.wantErr)
+			read, err := Live(t.Context(), got{err: tc.get, property: there}, tc.api, "a")
+			if (err != nil) != tc.wantErr {
+				t.Errorf("error = %v, want one: %t", err, tc.wantErr)
+			}
+			if diff := cmp.Diff(tc.want, read); diff != "" {
+				t.Errorf("property (-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -3,6 +3,7 @@ package publish
 import (
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
@@ -43,6 +44,11 @@ func desiredClaim(seen observed, version string) *clusterv1alpha1.ClusterClaim {
 	})
 	claim.Spec.Value = seen.property.Value
 	return claim
+}
+
+// isAsDesired reports whether nothing is to be written. Either claim may be nil.
+func isAsDesired(want, claim *clusterv1alpha1.ClusterClaim) bool {
+	return equality.Semantic.DeepEqual(want, claim)
 }
 
 // withOwner returns the references with owner in place of all earlier references to that

@@ -8,8 +8,8 @@
 // deletes a claim whose property is gone, but this controller does so sooner.
 //
 // Reads, from caches: ClusterProperties at the served version, ClusterClaims. Before it
-// deletes the claim of a property that is missing from its cache, it asks the API server
-// whether the property is really gone. On a spoke without the CustomResourceDefinition
+// writes, it reads the property from the API server, because a cache may not show what the
+// owner has edited or withdrawn meanwhile. On a spoke without the CustomResourceDefinition
 // there are no properties, so earlier claims are deleted; where properties cannot be read,
 // claims stay.
 //
@@ -18,7 +18,8 @@
 // that none is in progress afterwards. A claim that another client keeps changing is
 // repaired ten times at once and then every ten seconds (kube.Brake).
 //
-// Requeue: only errors, conflicts among them, with a backoff of up to a minute.
+// Requeue: errors, conflicts among them, with a backoff of up to a minute; and until the cache
+// shows the last write of a claim, or the one with which it conflicted (kube.Expectations).
 //
 // Rights on the spoke: clusterproperties.about.k8s.io get, list, watch;
 // clusterclaims.cluster.open-cluster-management.io list, watch, create, patch,

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/clock"
 	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
@@ -30,6 +29,7 @@ type Reconciler struct {
 	writer   client.Writer
 	clock    clock.PassiveClock
 	brake    kube.Brake[string] // by name
+	expected kube.Expectations  // of claims
 }
 
 var _ reconcile.Reconciler = &Reconciler{}
@@ -40,17 +40,27 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	if seen.foreign() {
+	if wait := r.expected.Wait(req.NamespacedName, objectOrNil(seen.claim), r.clock.Now()); wait > 0 {
+		return reconcile.Result{RequeueAfter: wait}, nil
+	}
+	if seen.foreign() || isAsDesired(desiredClaim(seen, r.api.Version), seen.claim) {
 		return reconcile.Result{}, nil
+	}
+	// Something is to be written. The caches of properties and of claims may differ in age, and be older
+	// than the process, so the property is read once more: neither an old value nor one that its owner
+	// has withdrawn may come back, nor may a claim go that it still needs.
+	if seen.property, err = property.Live(ctx, r.live, r.api, req.Name); err != nil {
+		return reconcile.Result{}, err
 	}
 	want := desiredClaim(seen, r.api.Version)
 	switch {
+	case isAsDesired(want, seen.claim):
 	case want != nil && seen.claim == nil:
 		err = r.create(ctx, want)
-	case want != nil && !equality.Semantic.DeepEqual(want, seen.claim):
+	case want != nil:
 		err = r.patch(ctx, want, seen.claim)
-	case want == nil && seen.claim != nil:
-		err = r.prune(ctx, seen)
+	default:
+		err = r.prune(ctx, seen.claim)
 	}
 	if fight := (&kube.ContestedError{}); errors.As(err, &fight) {
 		return reconcile.Result{RequeueAfter: fight.Wait}, nil
@@ -98,14 +108,7 @@ func (r *Reconciler) patch(ctx context.Context, want, current *clusterv1alpha1.C
 
 // prune deletes a claim of ours whose property is gone or must not be published. The
 // optimistic lock protects a claim that another client has taken over meanwhile.
-func (r *Reconciler) prune(ctx context.Context, seen observed) error {
-	claim := seen.claim
-	if seen.property == nil {
-		gone, err := property.Gone(ctx, r.live, r.api, claim.Name)
-		if err != nil || !gone {
-			return err
-		}
-	}
+func (r *Reconciler) prune(ctx context.Context, claim *clusterv1alpha1.ClusterClaim) error {
 	removal := change{what: "deleted", repair: kube.Remove, claim: claim, before: claim.ResourceVersion}
 	return r.write(ctx, removal, func(ctx context.Context) error {
 		return client.IgnoreNotFound(r.writer.Delete(ctx, claim,
@@ -136,14 +139,25 @@ func (r *Reconciler) write(ctx context.Context, w change, do func(context.Contex
 	if err := do(finishing); err != nil {
 		if apierrors.IsConflict(err) {
 			r.brake.Lost(w.claim.Name, w.repair, w.before, r.clock.Now())
+			r.expected.Conflicted(w.claim, r.clock.Now())
 		}
 		return fmt.Errorf("ClusterClaim %s could not be %s: %w", w.claim.Name, w.what, err)
 	}
 	after := w.claim.ResourceVersion
 	if w.repair == kube.Remove {
 		after = ""
+		r.expected.Deleted(w.claim, r.clock.Now())
+	} else {
+		r.expected.Wrote(w.claim, r.clock.Now())
 	}
 	r.brake.Wrote(w.claim.Name, w.repair, w.before, after, r.clock.Now())
 	log.FromContext(ctx).V(2).Info("Wrote ClusterClaim", "claim", w.claim.Name, "outcome", w.what)
 	return nil
+}
+
+func objectOrNil(claim *clusterv1alpha1.ClusterClaim) client.Object {
+	if claim == nil {
+		return nil
+	}
+	return claim
 }

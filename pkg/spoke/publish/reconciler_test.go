@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -66,10 +67,14 @@ func newBench(t *testing.T) *bench {
 }
 
 func (b *bench) reconcile() error {
-	_, err := b.reconciler.Reconcile(
+	_, err := b.step()
+	return err
+}
+
+func (b *bench) step() (reconcile.Result, error) {
+	return b.reconciler.Reconcile(
 		b.admin.T.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Name: "location"}},
 	)
-	return err
 }
 
 func (b *bench) mustReconcile() {
@@ -77,14 +82,16 @@ func (b *bench) mustReconcile() {
 	apitest.Must(b.admin.T, b.reconcile())
 }
 
-// converge reconciles until there is no error.
+// converge reconciles until there is no error, nor anything to wait for.
 func (b *bench) converge() {
 	b.admin.T.Helper()
 	var err error
 	for range 5 {
-		if err = b.reconcile(); err == nil {
+		var result reconcile.Result
+		if result, err = b.step(); err == nil && result.RequeueAfter == 0 {
 			return
 		}
+		b.time.SetTime(b.time.Now().Add(result.RequeueAfter))
 	}
 	b.admin.T.Fatalf("does not converge: %v", err)
 }
@@ -255,6 +262,60 @@ func TestClaimStaysWhileTheCacheLacksItsProperty(t *testing.T) {
 	}
 }
 
+// before is a reader that returns the property as it was.
+type before struct {
+	client.Reader
+	property *unstructured.Unstructured
+}
+
+func (p before) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	if read, ok := obj.(*unstructured.Unstructured); ok {
+		p.property.DeepCopyInto(read)
+		return nil
+	}
+	return p.Reader.Get(ctx, key, obj, opts...)
+}
+
+// The cache of properties may be older than that of claims, as after a restart of the agent while its
+// API server lags.
+func TestAnOldPropertyIsNotPublished(t *testing.T) {
+	withdraw := func(b *bench) {
+		b.admin.MustMerge(spoketest.Property("v1beta1", "location", "", nil),
+			`{"metadata":{"labels":{"open-cluster-management.io/spoke-only":""}}}`)
+	}
+	for name, tc := range map[string]struct {
+		first string
+		since func(*bench)
+		want  map[string]string
+	}{
+		"withdrawn since: no claim":               {first: "eu", since: withdraw, want: map[string]string{}},
+		"deleted since: no claim":                 {first: "eu", since: (*bench).removeProperty, want: map[string]string{}},
+		"edited since: the claim keeps its value": {first: "eu", since: func(b *bench) { b.edit("us") }, want: map[string]string{"location": "us"}},
+		"no longer too long: the claim stays as it is": {
+			first: strings.Repeat("x", 1025), since: func(b *bench) { b.edit("us") }, want: map[string]string{"location": "us"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			b.property(tc.first)
+			b.converge()
+			old := spoketest.Property("v1beta1", "location", "", nil)
+			b.admin.MustGet(old)
+			tc.since(b)
+			b.converge() // by the agent before the restart
+			b.reconciler.cached = before{b.reconciler.cached, old}
+			b.wire.Reset()
+			b.mustReconcile()
+			if diff := cmp.Diff([]string{}, b.wire.Sent()); diff != "" {
+				t.Errorf("writes:\n%s", diff)
+			}
+			if diff := cmp.Diff(tc.want, b.claims()); diff != "" {
+				t.Errorf("claims (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestClaimStaysWhenItsPropertysVersionIsNotServed(t *testing.T) {
 	b := newBench(t)
 	b.property("eu")
@@ -302,6 +363,52 @@ func TestClaimThatChangedHandsIsNotTouched(t *testing.T) {
 				t.Error("no conflict")
 			}
 			if diff := cmp.Diff(map[string]string{"location": "eu"}, b.claims()); diff != "" {
+				t.Errorf("claims (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// Until the cache shows what was written, or what another client has, an edit waits: from an old claim, it
+// would be refused again and again.
+func TestAnEditWaitsForTheCache(t *testing.T) {
+	for name, wrote := range map[string]func(*bench){
+		"an own write": func(b *bench) {
+			b.edit("us")
+			b.mustReconcile()
+		},
+		"a conflict": func(b *bench) {
+			b.admin.MustMerge(&clusterv1alpha1.ClusterClaim{ObjectMeta: metav1.ObjectMeta{Name: "location"}},
+				`{"metadata":{"labels":{"team":"a"}}}`)
+			b.edit("us")
+			if err := b.reconcile(); err == nil {
+				t.Error("no conflict")
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			b.property("eu")
+			b.converge()
+			claim := &clusterv1alpha1.ClusterClaim{ObjectMeta: metav1.ObjectMeta{Name: "location"}}
+			b.admin.MustGet(claim)
+			current := b.reconciler.cached
+			b.reconciler.cached = stale{current, claim}
+			wrote(b)
+			b.edit("asia")
+			b.wire.Reset()
+			if result, err := b.step(); err != nil || result.RequeueAfter != kube.StaleAfter {
+				t.Errorf("it waits for %s, %v; want %s", result.RequeueAfter, err, kube.StaleAfter)
+			}
+			if diff := cmp.Diff([]string{}, b.wire.Sent()); diff != "" {
+				t.Errorf("writes while the cache is old:\n%s", diff)
+			}
+			b.reconciler.cached = current
+			b.mustReconcile()
+			if diff := cmp.Diff([]string{"PATCH clusterclaims"}, b.wire.Sent()); diff != "" {
+				t.Errorf("writes (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(map[string]string{"location": "asia"}, b.claims()); diff != "" {
 				t.Errorf("claims (-want +got):\n%s", diff)
 			}
 		})

@@ -20,7 +20,8 @@
 // and a missing claim counts as published until lateTime has passed.
 //
 // Requeue: on errors, including conflicts and an unreachable hub, with a backoff of
-// up to a minute; and when a missing claim becomes late. The hub's cache may take
+// up to a minute; until the cache shows the last report, or the write with which it
+// conflicted (kube.Expectations); and when a missing claim becomes late. The hub's cache may take
 // any length of time to sync; nothing else waits for it.
 //
 // A second controller, spoke.events, tells the owners of properties, who may not read the

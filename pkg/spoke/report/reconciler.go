@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
@@ -31,7 +32,8 @@ type Reconciler struct {
 	metrics  *Metrics
 	clock    clock.PassiveClock
 
-	awaited awaited
+	awaited  awaited
+	expected kube.Expectations // of the addon
 
 	spoke client.Reader
 	hub   client.Reader
@@ -49,6 +51,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	}
 	if addon.UID != r.addonUID {
 		return reconcile.Result{}, nil
+	}
+	if wait := r.expected.Wait(req.NamespacedName, addon, r.clock.Now()); wait > 0 {
+		return reconcile.Result{RequeueAfter: wait}, nil
 	}
 	seen, err := r.observe(ctx)
 	if err != nil {
@@ -100,7 +105,11 @@ func (r *Reconciler) apply(
 	ctx, cancel := context.WithTimeout(ctx, hubTimeout)
 	defer cancel()
 	if err := r.status.Patch(ctx, addon, patch); err != nil {
+		if apierrors.IsConflict(err) {
+			r.expected.Conflicted(addon, r.clock.Now())
+		}
 		return fmt.Errorf("reporting on the hub: %w", err)
 	}
+	r.expected.Wrote(addon, r.clock.Now())
 	return nil
 }

@@ -1,12 +1,14 @@
 package report
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	testingclock "k8s.io/utils/clock/testing"
@@ -17,6 +19,7 @@ import (
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/spoke/internal/spoketest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/spoke/property"
 )
@@ -191,9 +194,54 @@ func TestFailedReportIsAnErrorAndIsRetried(t *testing.T) {
 			if err := b.reconcile(); err == nil {
 				t.Error("a failed write is no error")
 			}
+			b.clock.SetTime(b.clock.Now().Add(kube.StaleAfter)) // for which it waits after a conflict
 			b.mustReconcile()
-			if diff := cmp.Diff([]metav1.Condition{empty}, b.conditions()); diff != "" {
+			if diff := cmp.Diff([]metav1.Condition{empty}, b.conditions(), cmpopts.EquateApproxTime(kube.StaleAfter)); diff != "" {
 				t.Errorf("conditions (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// old is a reader that returns the addon as it was.
+type old struct {
+	client.Reader
+	addon *addonv1beta1.ManagedClusterAddOn
+}
+
+func (o old) Get(_ context.Context, _ client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
+	o.addon.DeepCopyInto(obj.(*addonv1beta1.ManagedClusterAddOn))
+	return nil
+}
+
+// Until the cache shows what was written, or what another client has, the report waits: from an old
+// addon, it would be refused again and again.
+func TestAReportWaitsForTheCache(t *testing.T) {
+	for name, another := range map[string]bool{"an own write": false, "a conflict": true} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			b.admin.MustGet(b.addon)
+			current := b.reconciler.hub
+			b.reconciler.hub = old{current, b.addon.DeepCopy()}
+			if another {
+				b.admin.MustMerge(b.addon.DeepCopy(), `{"metadata":{"labels":{"team":"a"}}}`)
+			}
+			if err := b.reconcile(); (err != nil) != another {
+				t.Errorf("the first attempt: %v", err)
+			}
+			b.reconciler.stopped = true
+			b.wire.Reset()
+			result, err := b.reconciler.Reconcile(t.Context(), b.request())
+			if err != nil || result.RequeueAfter != kube.StaleAfter {
+				t.Errorf("it waits for %s, %v; want %s", result.RequeueAfter, err, kube.StaleAfter)
+			}
+			if diff := cmp.Diff([]string{}, b.wire.Sent()); diff != "" {
+				t.Errorf("writes while the cache is old:\n%s", diff)
+			}
+			b.reconciler.hub = current
+			b.mustReconcile()
+			if diff := cmp.Diff([]string{"PATCH managedclusteraddons/status"}, b.wire.Sent()); diff != "" {
+				t.Errorf("writes (-want +got):\n%s", diff)
 			}
 		})
 	}
