@@ -193,7 +193,9 @@ func (r *running) unserve(tb testing.TB, crd string) error {
 	if err != nil {
 		return err
 	}
-	return r.meanwhile(crd, see, func(ctx context.Context) error { return errors.Join(pause(ctx, unservedFor), again(ctx)) })
+	return r.meanwhile(crd, see, func(ctx context.Context) error {
+		return errors.Join(pause(ctx, unservedFor), again(ctx))
+	})
 }
 
 // recreate plays the story while the CRD of a kind is deleted with all objects and created again.

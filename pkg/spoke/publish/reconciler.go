@@ -47,7 +47,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, nil
 	}
 	// Something is to be written. The caches of properties and of claims may differ in age, and be older
-	// than the process, so the property is read once more: neither an old value nor one that its owner
+	// than the process, so the property is read again: neither an old value nor one that its owner
 	// has withdrawn may come back, nor may a claim go that it still needs.
 	if seen.property, err = property.Live(ctx, r.live, r.api, req.Name); err != nil {
 		return reconcile.Result{}, err
