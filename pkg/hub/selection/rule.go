@@ -335,8 +335,7 @@ func (r *Rule) confirm(
 // follow watches of their own. When a second set was bound before the cluster moved there, or a
 // set unbound after it had left that, they may show together what the hub never was.
 func isPieced(no rule.Result) bool {
-	return slices.Contains(no.Rests, rule.BindingCRD) && slices.Contains(no.Rests, rule.ClusterCRD) &&
-		!slices.Contains(no.Rests, rule.PlacementCRD)
+	return slices.Contains(no.Rests, rule.SetCRD) && !slices.Contains(no.Rests, rule.PlacementCRD)
 }
 
 // confirmed is confirm for results that concern no pair.
