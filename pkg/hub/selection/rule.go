@@ -258,7 +258,7 @@ func (r *Rule) Observe(ctx context.Context, pair types.NamespacedName) (rule.Obs
 	if o.InInventory() {
 		r.settling.returned(pair)
 	}
-	if result.Answer == rule.Yes || result.Answer == rule.No && !result.ByPlacement && !result.ByAddon {
+	if result.Answer != rule.Unknown && !result.ByPlacement && !result.ByAddon {
 		r.settling.Present(pair)
 	}
 	return o, result, nil
@@ -340,21 +340,15 @@ func isPieced(no rule.Result) bool {
 
 // confirmed is confirm for results that concern no pair.
 func (r *Rule) confirmed(ctx context.Context, result rule.Result) (rule.Result, error) {
-	if len(result.Rests) == 0 {
-		return result, nil
-	}
 	confirm := r.definitions.Confirm
 	if result.Going {
 		confirm = r.definitions.ConfirmPresent
 	}
 	doubtful, err := confirm(ctx, result.Rests...)
-	switch {
-	case err != nil:
-		return result, err
-	case doubtful != "":
-		return result.Doubt(doubtful), nil
+	if doubtful != "" {
+		result = result.Doubt(doubtful)
 	}
-	return result, nil
+	return result, err
 }
 
 // Routes returns the routes for a controller that remembers some pairs.
@@ -392,7 +386,7 @@ func (r *Rule) Selected(ctx context.Context, pair types.NamespacedName, withdraw
 		return notReady, nil
 	}
 	o, result, err := r.Observe(ctx, pair)
-	if err == nil && result.Answer == rule.Unknown && len(result.Undecided) > 0 {
+	if len(result.Undecided) > 0 {
 		// Whoever reads this must hear of the decision, though it may be the one that was
 		// tracked last.
 		r.changes.doubt(pair)
