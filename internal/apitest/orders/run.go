@@ -2,14 +2,16 @@ package orders
 
 import (
 	"flag"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 )
 
 var (
-	mostStates = flag.Int("orders.states", 8_000, "the most states to visit in each scenario")
+	mostStates = flag.Int("orders.states", 5_000, "the most states to visit in each scenario")
 	budget     = flag.Int("orders.changes", 0, "how many changes others make; 0: as many as the scenario says")
+	onlyThose  = flag.String("orders.only", "", "regular expression of the scenarios to search, by their names")
 	firstOnly  = flag.Bool("orders.first", false, "end with the first scenario that finds anything")
 )
 
@@ -23,7 +25,11 @@ func SearchAll(t *testing.T, scenarios []Scenario, part func() Part) {
 	if raced {
 		most = min(most, 1000)
 	}
+	only := regexp.MustCompile(*onlyThose)
 	for _, scenario := range scenarios {
+		if !only.MatchString(scenario.Name) {
+			continue
+		}
 		if *budget > 0 {
 			scenario.Budget = *budget
 		}

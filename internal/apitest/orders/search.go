@@ -20,6 +20,12 @@ type Scenario struct {
 	// Begin makes the hub, of which a manager that starts knows everything.
 	Begin func(s *State)
 
+	// Late is what happens next, and what the manager has seen when the search begins; nil: nothing.
+	Late func(s *State)
+
+	// ExclusiveOnly publishes only through exclusive sets.
+	ExclusiveOnly bool
+
 	// Changes by others happen at most once each, in any order, at most Budget of them.
 	Changes []Change
 	Budget  int
