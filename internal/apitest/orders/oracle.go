@@ -156,15 +156,17 @@ func (f facts) inventoried(name string) answer {
 	}
 }
 
-// installs reports whether a slice of the install strategy's Placement names a cluster.
+// installs reports whether a slice of the install strategy's Placement names a cluster, or one of them is
+// not written yet.
 func (f facts) installs(name string) bool {
 	definition := f.all[Installs][Named("", contract.AddonName)]
 	if definition == nil || definition.GetDeletionTimestamp() != nil {
 		return false
 	}
 	for _, p := range definition.Object.(*addonv1beta1.ClusterManagementAddOn).Spec.InstallStrategy.Placements {
-		if listed := f.slices(Named(p.Namespace, p.Name)); f.all[Placements][Named(p.Namespace, p.Name)] != nil &&
-			slices.Contains(listed, name) {
+		placement, listed := f.all[Placements][Named(p.Namespace, p.Name)], f.slices(Named(p.Namespace, p.Name))
+		if placement != nil && (slices.Contains(listed, name) ||
+			len(listed) < int(placement.Object.(*clusterv1beta1.Placement).Status.NumberOfSelectedClusters)) {
 			return true
 		}
 	}

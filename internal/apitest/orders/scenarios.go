@@ -337,6 +337,7 @@ func installing() Scenario {
 			Changes(Addons, "c1", contract.AddonName, "begin to delete", Terminating[*addonv1beta1.ManagedClusterAddOn]),
 			Deletes(Addons, "c1", contract.AddonName),
 			{Name: "add addon c1", If: Lacks(Addons, "c1", contract.AddonName), Do: func(s *State) { s.AddAddon("c1") }},
+			{Name: "slice of no cluster", Do: func(s *State) { s.Slice("install", "all") }},
 			{Name: "install nowhere", Do: func(s *State) { s.Place("install", "all") }},
 			Deletes(Installs, "", contract.AddonName),
 			Deletes(Bindings, "n1", "s1"),
