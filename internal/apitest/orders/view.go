@@ -103,9 +103,9 @@ func (v *View) get(kind Kind, key client.ObjectKey, into client.Object) error {
 }
 
 // List implements client.Reader.
-func (v *View) List(_ context.Context, into client.ObjectList, opts ...client.ListOption) error {
+func (v *View) List(ctx context.Context, into client.ObjectList, opts ...client.ListOption) error {
 	if partial, ok := into.(*metav1.PartialObjectMetadataList); ok {
-		return v.listPartially(partial, opts...)
+		return v.listPartially(ctx, partial, opts...)
 	}
 	kind, known := kindOf(into)
 	if !known {
@@ -131,13 +131,15 @@ func (v *View) List(_ context.Context, into client.ObjectList, opts ...client.Li
 
 // listPartially lists the metadata of profiles. Of CRDs, only the resource version of their list is needed:
 // every cache has reached it.
-func (v *View) listPartially(into *metav1.PartialObjectMetadataList, opts ...client.ListOption) error {
+func (v *View) listPartially(
+	ctx context.Context, into *metav1.PartialObjectMetadataList, opts ...client.ListOption,
+) error {
 	if into.Kind != selection.ProfileKind.Kind+"List" {
 		into.SetResourceVersion("")
 		return nil
 	}
 	all := &inventoryv1alpha1.ClusterProfileList{}
-	if err := v.List(context.Background(), all, opts...); err != nil {
+	if err := v.List(ctx, all, opts...); err != nil {
 		return err
 	}
 	for i := range all.Items {
