@@ -5,14 +5,15 @@
 // still on their way to it, what the manager remembers, and writes that it has decided and not
 // sent. A step is one change on the hub by others, the delivery of one event, one
 // reconciliation, one write, the passing of time, or a crash. Events of one kind are
-// delivered in their order; those of different kinds in any. Search visits every state that
-// some order of steps leads to, breadth first, so that what it finds comes with the shortest
-// trace.
+// delivered in their order; those of different kinds in any. CRDs are deleted with their
+// objects, and recreated without them. Search visits every state that some order of steps leads
+// to, breadth first, so that what it finds comes with the shortest trace.
 //
-// The rule (selection.Rule) and the next step of a profile (inventory.PreviewOf) are the
-// manager's own code, which reads the state's caches and, where it reads live, the state's hub.
-// What the rule remembers is copied from state to state. What connects them with writes is
-// written anew here, after inventory.Reconciler. Other packages add their own part.
+// The rule (selection.Rule), what it knows of CRDs (watch.Definitions) and the next step of a
+// profile (profiles.NextStep) are the manager's own code, which reads the state's caches and,
+// where it reads live, the state's hub. What they remember is copied from state to state. What
+// connects them with writes is written anew here, after inventory.Reconciler. Other packages add
+// their own part.
 //
 // What an answer should be is decided by an independent, much shorter version of the rule
 // (oracle.go).

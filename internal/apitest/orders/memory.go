@@ -28,6 +28,7 @@ var (
 	typeOfRW     = reflect.TypeFor[sync.RWMutex]()
 	typeOfObject = reflect.TypeFor[client.Object]()
 	typeOfState  = reflect.TypeFor[*object]()
+	typeOfCached = reflect.TypeFor[informer]()
 )
 
 // open makes a field readable and writable although it is unexported.
@@ -36,6 +37,9 @@ func open(v reflect.Value) reflect.Value {
 }
 
 func isShared(t reflect.Type) bool { return t.Implements(typeOfObject) || t == typeOfState }
+
+// isRequest reports whether a type only joins concurrent requests for one object.
+func isRequest(t reflect.Type) bool { return t.String() == "watch.liveRead" }
 
 // Field returns a field of a struct that a pointer refers to, whatever its package, so that
 // what is remembered there can be replaced.
@@ -46,10 +50,10 @@ func Field(of any, name string) reflect.Value {
 // cloneValue copies an addressable value into another one.
 func cloneValue(from, into reflect.Value) {
 	switch t := from.Type(); {
-	case t == typeOfTime || isShared(t):
+	case t == typeOfTime || t == typeOfCached || isShared(t):
 		into.Set(from)
 		return
-	case t == typeOfMutex || t == typeOfRW:
+	case t == typeOfMutex || t == typeOfRW || isRequest(t):
 		return
 	}
 	switch from.Kind() {
@@ -112,7 +116,7 @@ func dumpValue(to []byte, v reflect.Value) []byte {
 	switch t := v.Type(); {
 	case t == typeOfTime:
 		return strconv.AppendInt(to, v.Interface().(time.Time).UnixNano(), 36)
-	case t == typeOfMutex || t == typeOfRW:
+	case t == typeOfMutex || t == typeOfRW || t == typeOfCached || isRequest(t):
 		return to
 	case isShared(t):
 		if v.IsNil() {

@@ -36,13 +36,15 @@ const (
 	Accounts
 	Copies
 	References
+	Definitions // CustomResourceDefinitions
+	Installs    // ClusterManagementAddOns
 	kinds
 )
 
 func (k Kind) String() string {
 	return []string{
 		"namespaces", "clusters", "addons", "sets", "bindings", "placements", "decisions", "profiles", "accounts",
-		"copies", "references",
+		"copies", "references", "definitions", "installs",
 	}[k]
 }
 
@@ -136,7 +138,11 @@ func (s *State) Create(kind Kind, obj client.Object) client.Object {
 	s.births = births
 	obj.SetUID(types.UID(kind.String() + "-" + key.Namespace + "-" + key.Name + "-" +
 		strconv.Itoa(births[birth{kind, key}])))
-	obj.SetCreationTimestamp(metav1.NewTime(s.Time()))
+	created := s.Time()
+	if kind == Definitions && births[birth{kind, key}] == 1 {
+		created = long
+	}
+	obj.SetCreationTimestamp(metav1.NewTime(created))
 	return s.put(kind, obj)
 }
 
@@ -194,11 +200,14 @@ func (s *State) AddSet(name string, selectorType clusterv1beta2.SelectorType) {
 }
 
 // AddCluster stores an accepted cluster of a set.
-func (s *State) AddCluster(name, set string) {
+func (s *State) AddCluster(name, set string) { s.register(name, set, true) }
+
+// register stores a cluster, which may yet have to be accepted.
+func (s *State) register(name, set string, accepted bool) {
 	cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{
 		Name: name, Labels: map[string]string{clusterv1beta2.ClusterSetLabel: set},
 	}}
-	cluster.Spec.HubAcceptsClient = true
+	cluster.Spec.HubAcceptsClient = accepted
 	s.Create(Clusters, cluster)
 }
 
@@ -243,9 +252,14 @@ func (s *State) Schedule(namespace, name string, selected int) {
 	})
 }
 
-// Slice makes the one slice of a Placement contain some clusters.
+// Slice makes the first slice of a Placement contain some clusters.
 func (s *State) Slice(namespace, placement string, clusters ...string) {
-	key := Named(namespace, placement+"-decision-0")
+	s.SliceNumbered(0, namespace, placement, clusters...)
+}
+
+// SliceNumbered is Slice for any slice.
+func (s *State) SliceNumbered(number int, namespace, placement string, clusters ...string) {
+	key := Named(namespace, placement+"-decision-"+strconv.Itoa(number))
 	next := &clusterv1beta1.PlacementDecision{ObjectMeta: metav1.ObjectMeta{
 		Namespace: namespace, Name: key.Name, Labels: map[string]string{clusterv1beta1.PlacementLabel: placement},
 	}}
@@ -274,5 +288,28 @@ func newProfile(pair types.NamespacedName) *inventoryv1alpha1.ClusterProfile {
 	return profile
 }
 
-// noon is when every world begins.
-var noon = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
+// AddDefinition stores a CRD that can be deleted. The others always exist.
+func (s *State) AddDefinition(name string) {
+	crd := kube.Partial(kube.CRDKind)
+	crd.Name = name
+	s.Create(Definitions, crd)
+}
+
+// InstallThrough makes a Placement of the namespace "install" the one with which the addon is installed,
+// and decide for some clusters.
+func (s *State) InstallThrough(placement string, clusters ...string) {
+	definition := &addonv1beta1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: contract.AddonName}}
+	definition.Spec.InstallStrategy.Type = addonv1beta1.AddonInstallStrategyPlacements
+	definition.Spec.InstallStrategy.Placements = []addonv1beta1.PlacementStrategy{
+		{PlacementRef: addonv1beta1.PlacementRef{Namespace: "install", Name: placement}},
+	}
+	s.Create(Installs, definition)
+	s.Create(Placements, &clusterv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: "install", Name: placement}})
+	s.Place("install", placement, clusters...)
+}
+
+// noon is when every world begins, and long is when the CRDs were created.
+var (
+	noon = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
+	long = noon.AddDate(-1, 0, 0)
+)

@@ -1,6 +1,7 @@
 package orders
 
 import (
+	"fmt"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection/rule"
 )
 
 // Exists is a condition of a change.
@@ -70,7 +72,11 @@ func Fleet(s *State, clusters ...string) {
 
 // ProfileScenarios are those of the rule and of profiles.
 func ProfileScenarios() []Scenario {
-	return []Scenario{membership(), moving(), choosing(), vanishing(), owners(), doubts()}
+	return []Scenario{
+		membership(), moving(), choosing(), vanishing(), requiring(), owners(), doubts(), exclusive(), slicing(),
+		installing(), losingBindings(), losingPlacements(), losingClusters(),
+		restoringBindings(), restoringPlacements(), restoringClusters(), missing(), required(), widening(),
+	}
 }
 
 // membership: a cluster and its addon come and go.
@@ -220,4 +226,329 @@ func doubts() Scenario {
 			Changes(Clusters, "", "c1", "take from its set", func(c *clusterv1.ManagedCluster) { c.Labels = nil }),
 		},
 	}
+}
+
+// requiring: a namespace begins to require a Placement that has just been created.
+func requiring() Scenario {
+	return Scenario{
+		Name: "requiring", Pairs: PairsOf("n1", "c1"), Budget: 2, Tick: 11 * time.Second, Ticks: 1, Crashes: 0, Losses: 0,
+		Begin: func(s *State) {
+			Fleet(s, "c1")
+			s.Publish("n1", "c1")
+		},
+		Changes: []Change{
+			{Name: "p1 chooses c1", Do: func(s *State) {
+				s.AddPlacement("n1", "p1")
+				s.Place("n1", "p1", "c1")
+			}},
+			{Name: "require a Placement in n1", If: Exists(Placements, "n1", "p1"), Do: func(s *State) {
+				Edit(s, Namespaces, Named("", "n1"), func(n *metav1.PartialObjectMetadata) {
+					n.Annotations = map[string]string{contract.AnnotationRequirePlacement: "true"}
+				})
+			}},
+		},
+	}
+}
+
+// exclusive: a set of another type is bound, and only exclusive ones publish.
+func exclusive() Scenario {
+	return Scenario{
+		Name: "exclusive", Pairs: PairsOf("n1", "c1"), Budget: 2, Tick: 11 * time.Second, Ticks: 1, Crashes: 1, Losses: 0,
+		ExclusiveOnly: true,
+		Begin: func(s *State) {
+			Fleet(s, "c1")
+			s.AddSet("all", clusterv1beta2.LabelSelector)
+			s.Bind("n1", "all")
+			s.Publish("n1", "c1")
+		},
+		Changes: []Change{
+			Deletes(Bindings, "n1", "s1"),
+			Deletes(Sets, "", "all"),
+			Changes(Bindings, "n1", "s1", "forget the condition of", func(b *clusterv1beta2.ManagedClusterSetBinding) {
+				b.Status.Conditions = nil
+			}),
+		},
+	}
+}
+
+// many returns the names of clusters that are in no inventory, and fill a slice but for some.
+func many(but int) []string {
+	names := make([]string, 0, 100-but)
+	for i := range 100 - but {
+		names = append(names, fmt.Sprintf("a%02d", i))
+	}
+	return names
+}
+
+// slicing: a Placement chooses more clusters than one slice holds, and clusters move between its slices.
+func slicing() Scenario {
+	c1 := Named("n1", "c1")
+	return Scenario{
+		Name: "slicing", Pairs: PairsOf("n1", "c1", "c2"), Budget: 3, Tick: 11 * time.Second, Ticks: 1, Crashes: 1, Losses: 0,
+		Begin: func(s *State) {
+			Fleet(s, "c1", "c2")
+			s.AddPlacement("n1", "p1")
+			s.Slice("n1", "p1", append(many(1), "c1")...)
+			s.SliceNumbered(1, "n1", "p1", "c2")
+			s.Schedule("n1", "p1", 101)
+			s.Publish("n1", "c1")
+			s.Publish("n1", "c2")
+		},
+		Changes: []Change{
+			{Name: "slice 0 without c1, which b pushes out", Do: func(s *State) {
+				s.moves(c1)
+				s.Slice("n1", "p1", append(many(1), "b")...)
+			}},
+			{Name: "slice 1 with c1", If: func(s *State) bool { return s.moving[c1] }, Do: func(s *State) {
+				s.moves()
+				s.SliceNumbered(1, "n1", "p1", "c1", "c2")
+			}},
+			{Name: "select 102", If: func(s *State) bool { return s.moving != nil && len(s.moving) == 0 }, Do: func(s *State) {
+				s.Schedule("n1", "p1", 102)
+			}},
+			{Name: "slice 0 without c1, which is no longer chosen", If: func(s *State) bool { return len(s.moving) == 0 },
+				Do: func(s *State) { s.Slice("n1", "p1", append(many(1), "c2")...) }},
+			{Name: "drop slice 1", If: func(s *State) bool { return len(s.moving) == 0 }, Do: func(s *State) {
+				s.Delete(Decisions, Named("n1", "p1-decision-1"))
+				s.Schedule("n1", "p1", 100)
+			}},
+		},
+	}
+}
+
+// moves records which clusters are moving between slices.
+func (s *State) moves(pairs ...types.NamespacedName) {
+	s.moving = map[types.NamespacedName]bool{}
+	for _, pair := range pairs {
+		s.moving[pair] = true
+	}
+}
+
+// installing: a Placement installs the addon, which Open Cluster Management removes for a moment.
+func installing() Scenario {
+	return Scenario{
+		Name: "installing", Pairs: PairsOf("n1", "c1"), Budget: 3, Tick: 11 * time.Second, Ticks: 1, Crashes: 1, Losses: 0,
+		Begin: func(s *State) {
+			Fleet(s, "c1")
+			s.InstallThrough("all", "c1")
+			s.Publish("n1", "c1")
+		},
+		Changes: []Change{
+			Changes(Addons, "c1", contract.AddonName, "begin to delete", Terminating[*addonv1beta1.ManagedClusterAddOn]),
+			Deletes(Addons, "c1", contract.AddonName),
+			{Name: "add addon c1", If: Lacks(Addons, "c1", contract.AddonName), Do: func(s *State) { s.AddAddon("c1") }},
+			{Name: "slice of no cluster", Do: func(s *State) { s.Slice("install", "all") }},
+			{Name: "install nowhere", Do: func(s *State) { s.Place("install", "all") }},
+			Deletes(Installs, "", contract.AddonName),
+			Deletes(Bindings, "n1", "s1"),
+		},
+	}
+}
+
+// Loses is the deletion of a CRD: the API server first deletes its objects.
+func Loses(definition string, kind Kind) Change {
+	return Change{
+		Name: "begin to delete the CRD of " + kind.String(),
+		If: func(s *State) bool {
+			crd := s.hub[Definitions][Named("", definition)]
+			return crd != nil && crd.GetDeletionTimestamp() == nil
+		},
+		Do: func(s *State) {
+			Edit(s, Definitions, Named("", definition), Terminating[*metav1.PartialObjectMetadata])
+			for _, key := range s.Keys(kind) {
+				s.Delete(kind, key)
+			}
+		},
+	}
+}
+
+// Recreates ends the deletion of a CRD, and creates it again without its objects.
+func Recreates(definition string) Change {
+	return Change{
+		Name: "recreate the CRD " + definition,
+		If: func(s *State) bool {
+			crd := s.hub[Definitions][Named("", definition)]
+			return crd != nil && crd.GetDeletionTimestamp() != nil
+		},
+		Do: func(s *State) {
+			s.Delete(Definitions, Named("", definition))
+			s.AddDefinition(definition)
+		},
+	}
+}
+
+// losingBindings: the CRD of bindings is deleted and recreated, and the bindings are restored.
+func losingBindings() Scenario {
+	return Scenario{
+		Name: "losing bindings", Pairs: []types.NamespacedName{Named("n1", "c1"), Named("n2", "c1")},
+		Budget: 3, Tick: 11 * time.Second, Ticks: 1, Crashes: 1, Losses: 0,
+		Begin: func(s *State) {
+			Fleet(s, "c1")
+			s.AddNamespace("n2")
+			s.Publish("n1", "c1")
+			s.Publish("n2", "c1") // it was bound while no manager ran
+			s.AddDefinition(rule.BindingCRD)
+		},
+		Changes: []Change{
+			Loses(rule.BindingCRD, Bindings),
+			Recreates(rule.BindingCRD),
+			{Name: "restore the binding", If: func(s *State) bool {
+				return s.hub[Definitions][Named("", rule.BindingCRD)].GetDeletionTimestamp() == nil && s.hub[Bindings].keys() == nil
+			}, Do: func(s *State) { s.Bind("n1", "s1") }},
+			Deletes(Addons, "c1", contract.AddonName),
+			Changes(Clusters, "", "c1", "detach", Terminating[*clusterv1.ManagedCluster]),
+		},
+	}
+}
+
+// losingPlacements: the same for Placements, without which a namespace would publish more.
+func losingPlacements() Scenario {
+	return Scenario{
+		Name: "losing Placements", Pairs: PairsOf("n1", "c1", "c2"),
+		Budget: 3, Tick: 11 * time.Second, Ticks: 2, Crashes: 1, Losses: 0,
+		Begin: func(s *State) {
+			Fleet(s, "c1", "c2")
+			s.AddPlacement("n1", "p1")
+			s.Place("n1", "p1", "c1")
+			s.Publish("n1", "c1")
+			s.AddDefinition(rule.PlacementCRD)
+		},
+		Changes: []Change{
+			Loses(rule.PlacementCRD, Placements),
+			Recreates(rule.PlacementCRD),
+			{
+				Name: "create p1", If: func(s *State) bool {
+					return s.hub[Definitions][Named("", rule.PlacementCRD)].GetDeletionTimestamp() == nil &&
+						s.hub[Placements][Named("n1", "p1")] == nil
+				},
+				Do: func(s *State) {
+					s.AddPlacement("n1", "p1")
+					s.Schedule("n1", "p1", 1)
+				},
+			},
+			{Name: "choose none", If: Exists(Placements, "n1", "p1"), Do: func(s *State) { s.Place("n1", "p1") }},
+			Changes(Namespaces, "", "n1", "require a Placement in", func(n *metav1.PartialObjectMetadata) {
+				n.Annotations = map[string]string{contract.AnnotationRequirePlacement: "true"}
+			}),
+		},
+	}
+}
+
+// losingClusters: the same for ManagedClusters, and for addons.
+func losingClusters() Scenario {
+	return Scenario{
+		Name: "losing clusters", Pairs: []types.NamespacedName{Named("n1", "c1"), Named("n2", "c1")},
+		Budget: 3, Tick: 11 * time.Second, Ticks: 1, Crashes: 1, Losses: 0,
+		Begin: func(s *State) {
+			Fleet(s, "c1")
+			s.AddNamespace("n2")
+			s.Publish("n1", "c1")
+			s.Publish("n2", "c1") // it was bound while no manager ran
+			s.AddDefinition(rule.ClusterCRD)
+			s.AddDefinition(rule.AddonCRD)
+		},
+		Changes: []Change{
+			Loses(rule.ClusterCRD, Clusters),
+			Recreates(rule.ClusterCRD),
+			Loses(rule.AddonCRD, Addons),
+			Recreates(rule.AddonCRD),
+			{Name: "register c1", If: func(s *State) bool {
+				return s.hub[Definitions][Named("", rule.ClusterCRD)].GetDeletionTimestamp() == nil && s.hub[Clusters].keys() == nil
+			}, Do: func(s *State) { s.register("c1", "s1", false) }},
+			Changes(Addons, "c1", contract.AddonName, "begin to delete", Terminating[*addonv1beta1.ManagedClusterAddOn]),
+		},
+	}
+}
+
+// lost deletes CRDs and recreates them without their objects.
+func lost(s *State, definitions map[string]Kind) {
+	for name, kind := range definitions {
+		Loses(name, kind).Do(s)
+		Recreates(name).Do(s)
+	}
+}
+
+// restoringBindings: the CRD of bindings was recreated, and its objects may be restored.
+func restoringBindings() Scenario {
+	late := losingBindings()
+	late.Name, late.Budget, late.Changes = "restoring bindings", 2, late.Changes[2:]
+	late.Late = func(s *State) { lost(s, map[string]Kind{rule.BindingCRD: Bindings}) }
+	return late
+}
+
+// restoringPlacements: the same for Placements.
+func restoringPlacements() Scenario {
+	late := losingPlacements()
+	late.Name, late.Budget, late.Changes = "restoring Placements", 2, late.Changes[2:]
+	late.Late = func(s *State) { lost(s, map[string]Kind{rule.PlacementCRD: Placements}) }
+	return late
+}
+
+// restoringClusters: the same for clusters and addons.
+func restoringClusters() Scenario {
+	late := losingClusters()
+	late.Name, late.Budget, late.Changes = "restoring clusters", 3, append(late.Changes[4:],
+		Change{Name: "accept clusters c1", If: Exists(Clusters, "", "c1"), Do: func(s *State) {
+			Edit(s, Clusters, Named("", "c1"), func(c *clusterv1.ManagedCluster) { c.Spec.HubAcceptsClient = true })
+		}},
+		Change{
+			Name: "add addon c1", If: Lacks(Addons, "c1", contract.AddonName), Do: func(s *State) { s.AddAddon("c1") },
+		})
+	late.Late = func(s *State) {
+		lost(s, map[string]Kind{rule.ClusterCRD: Clusters})
+		lost(s, map[string]Kind{rule.AddonCRD: Addons})
+	}
+	return late
+}
+
+// missing: the CRD of sets is deleted, and one of two profiles is in a namespace without a binding.
+func missing() Scenario {
+	return Scenario{
+		Name: "missing", Pairs: []types.NamespacedName{Named("n1", "c1"), Named("n2", "c1")},
+		Budget: 2, Tick: 11 * time.Second, Ticks: 1, Crashes: 1, Losses: 0,
+		Begin: func(s *State) {
+			Fleet(s, "c1")
+			s.AddNamespace("n2")
+			s.Publish("n1", "c1")
+			s.Publish("n2", "c1") // it was bound while no manager ran
+			s.AddDefinition(rule.SetCRD)
+		},
+		Late: Loses(rule.SetCRD, Sets).Do,
+		Changes: []Change{
+			Recreates(rule.SetCRD),
+			Deletes(Bindings, "n1", "s1"),
+			Changes(Clusters, "", "c1", "take from its set", func(c *clusterv1.ManagedCluster) { c.Labels = nil }),
+		},
+	}
+}
+
+// required: the Placement that a namespace requires is deleted, and perhaps created again.
+func required() Scenario {
+	return Scenario{
+		Name: "required", Pairs: PairsOf("n1", "c1"), Budget: 2, Tick: 11 * time.Second, Ticks: 2, Crashes: 0, Losses: 0,
+		Begin: func(s *State) {
+			Fleet(s, "c1")
+			s.AddPlacement("n1", "p1")
+			s.Place("n1", "p1", "c1")
+			Edit(s, Namespaces, Named("", "n1"), func(n *metav1.PartialObjectMetadata) {
+				n.Annotations = map[string]string{contract.AnnotationRequirePlacement: "true"}
+			})
+			s.Publish("n1", "c1")
+		},
+		Changes: []Change{
+			Deletes(Placements, "n1", "p1"),
+			{Name: "create p1", If: Lacks(Placements, "n1", "p1"), Do: func(s *State) {
+				s.AddPlacement("n1", "p1")
+				s.Schedule("n1", "p1", 1)
+			}},
+		},
+	}
+}
+
+// widening: without its one Placement, which goes with its CRD, a namespace would publish more.
+func widening() Scenario {
+	few := losingPlacements()
+	few.Name, few.Pairs, few.Changes = "widening", PairsOf("n1", "c2"), few.Changes[:1]
+	few.Budget, few.Ticks, few.Crashes = 1, 1, 0
+	return few
 }

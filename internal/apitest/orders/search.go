@@ -20,6 +20,12 @@ type Scenario struct {
 	// Begin makes the hub, of which a manager that starts knows everything.
 	Begin func(s *State)
 
+	// Late is what happens next, and what the manager has seen when the search begins; nil: nothing.
+	Late func(s *State)
+
+	// ExclusiveOnly publishes only through exclusive sets.
+	ExclusiveOnly bool
+
 	// Changes by others happen at most once each, in any order, at most Budget of them.
 	Changes []Change
 	Budget  int
@@ -46,9 +52,9 @@ type Report struct {
 	Depth, Quiescent    int
 	Took                time.Duration
 
-	// Found are, by invariant, how often it was violated, and the shortest trace of each.
-	Found map[string]int
-	Trace map[string][]string
+	// Violated is the invariant that was, if any, and Trace the shortest way there.
+	Violated string
+	Trace    []string
 
 	// Cut is true if the search ended at its limit.
 	Cut bool
@@ -61,11 +67,11 @@ type node struct {
 	depth  int
 }
 
-// Search visits every state of a scenario, at most limit of them. It stops at the first
-// violation, unless that is tolerated: then it goes on behind it. A panic is a violation.
-func Search(scenario Scenario, part Part, limit int, tolerated ...string) (report Report) {
+// Search visits every state of a scenario, at most limit of them, until an invariant is violated. A panic
+// is a violation.
+func Search(scenario Scenario, part Part, limit int) (report Report) {
 	began := time.Now()
-	report = Report{Scenario: scenario.Name, Found: map[string]int{}, Trace: map[string][]string{}}
+	report = Report{Scenario: scenario.Name}
 	defer func() { report.Took = time.Since(began) }()
 	var nodes []node
 	at, doing := -1, "the start"
@@ -77,13 +83,7 @@ func Search(scenario Scenario, part Part, limit int, tolerated ...string) (repor
 		slices.Reverse(steps)
 		return steps
 	}
-	fail := func(what, how string) (stop bool) {
-		report.Found[what]++
-		if report.Trace[what] == nil {
-			report.Trace[what] = append(trace(), "=> "+how)
-		}
-		return !slices.Contains(tolerated, what)
-	}
+	fail := func(what, how string) { report.Violated, report.Trace = what, append(trace(), "=> "+how) }
 	defer func() {
 		if recovered := recover(); recovered != nil {
 			fail(Panics, fmt.Sprint(recovered))
@@ -104,7 +104,8 @@ func Search(scenario Scenario, part Part, limit int, tolerated ...string) (repor
 		if s.isIdle() && (part == nil || part.Idle(s)) {
 			doing = "nothing more happens"
 			report.Quiescent++
-			if err := w.checkQuiescence(s); err != nil && fail(parts(err)) {
+			if err := w.checkQuiescence(s); err != nil {
+				fail(parts(err))
 				return report
 			}
 		}
@@ -118,7 +119,8 @@ func Search(scenario Scenario, part Part, limit int, tolerated ...string) (repor
 			w.recall(successor)
 			doing = step.Name
 			report.Transitions++
-			if err := step.Do(successor); err != nil && fail(parts(err)) {
+			if err := step.Do(successor); err != nil {
+				fail(parts(err))
 				return report
 			}
 			buffer = successor.dump(buffer[:0])
@@ -187,7 +189,7 @@ func (w *World) settle(s *State) error {
 			for _, again := range w.steps(s) { // a step before it may have made it impossible
 				if again.Name == step.Name {
 					w.recall(s)
-					if err := again.Do(s); err != nil && !isMixture(err) {
+					if err := again.Do(s); err != nil {
 						return err
 					}
 				}
@@ -198,11 +200,6 @@ func (w *World) settle(s *State) error {
 		}
 	}
 	return Violated(Restless, "twenty times in a row without any time between")
-}
-
-func isMixture(err error) bool {
-	what, _ := parts(err)
-	return slices.Contains(known, what)
 }
 
 func (w *World) checkEnd(s *State) error {

@@ -37,6 +37,13 @@ type State struct {
 	// Memory is what the manager remembers. It is copied before each step.
 	Memory map[string]any
 
+	// definitions are the CRDs that can be deleted, and exclusiveOnly is that of the rule. Both never change.
+	definitions   []string
+	exclusiveOnly bool
+
+	// moving are the pairs whose cluster is in no slice because not all of these have been written.
+	moving map[types.NamespacedName]bool
+
 	// seen is what the truth has said about each pair since the caches last showed all of it.
 	seen map[types.NamespacedName]sighting
 
@@ -135,6 +142,7 @@ func (s *State) note(afresh bool) {
 		case no:
 			now.no = true
 		default:
+			now.no = now.no || !s.moving[pair] && s.onHub().denies(pair)
 		}
 		if s.shown(pair) != no {
 			now.stirred = s.ticks
@@ -147,6 +155,9 @@ func (s *State) note(afresh bool) {
 // begin makes a state, of which everything on the hub has been delivered, the first.
 func (s *State) begin(pairs []types.NamespacedName) {
 	s.relist()
+	for _, key := range s.hub[Definitions].keys() {
+		s.definitions = append(s.definitions, key.Name)
+	}
 	s.seen = map[types.NamespacedName]sighting{}
 	for _, pair := range pairs {
 		s.seen[pair] = sighting{stirred: -1, narrowed: -1}
@@ -177,6 +188,7 @@ func (s *State) dump(to []byte) []byte {
 	to = Dump(to, s.births)
 	to = Dump(to, s.pending)
 	to = Dump(to, s.seen)
+	to = Dump(to, s.moving)
 	to = Dump(to, s.Memory)
 	return Dump(to, s.Extra)
 }

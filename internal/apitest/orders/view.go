@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	toolscache "k8s.io/client-go/tools/cache"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
@@ -24,10 +25,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-// View reads the present state: the manager's cache, or past every cache. It serves every CRD.
+// View reads the present state: the manager's cache, or past every cache. It serves every CRD but those that
+// have been deleted.
 type View struct {
 	world   *World
 	live    bool
@@ -69,6 +72,8 @@ func kindOf(obj runtime.Object) (kind Kind, known bool) {
 		return Copies, true
 	case *inventoryv1alpha1.PlacementDecision, *inventoryv1alpha1.PlacementDecisionList:
 		return References, true
+	case *addonv1beta1.ClusterManagementAddOn, *addonv1beta1.ClusterManagementAddOnList:
+		return Installs, true
 	default:
 		return 0, false
 	}
@@ -77,23 +82,32 @@ func kindOf(obj runtime.Object) (kind Kind, known bool) {
 // Get implements client.Reader.
 func (v *View) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
 	if partial, ok := into.(*metav1.PartialObjectMetadata); ok && partial.GroupVersionKind() == kube.CRDKind {
-		partial.Name, partial.UID = key.Name, "of-the-crd"
-		return nil
+		if !slices.Contains(v.world.now.definitions, key.Name) {
+			partial.Name, partial.UID, partial.CreationTimestamp = key.Name, "of-the-crd", metav1.NewTime(long)
+			return nil
+		}
+		return v.get(Definitions, key, into)
 	}
 	kind, known := kindOf(into)
-	obj := v.of(kind)[key]
-	if !known || obj == nil {
+	if !known {
 		return apierrors.NewNotFound(schema.GroupResource{Resource: fmt.Sprintf("%T", into)}, key.Name)
+	}
+	return v.get(kind, key, into)
+}
+
+func (v *View) get(kind Kind, key client.ObjectKey, into client.Object) error {
+	obj := v.of(kind)[key]
+	if obj == nil {
+		return apierrors.NewNotFound(schema.GroupResource{Resource: kind.String()}, key.Name)
 	}
 	reflect.ValueOf(into).Elem().Set(reflect.ValueOf(obj.Object).Elem())
 	return nil
 }
 
 // List implements client.Reader.
-func (v *View) List(_ context.Context, into client.ObjectList, opts ...client.ListOption) error {
+func (v *View) List(ctx context.Context, into client.ObjectList, opts ...client.ListOption) error {
 	if partial, ok := into.(*metav1.PartialObjectMetadataList); ok && partial.Kind != "NamespaceList" {
-		into.SetResourceVersion("")
-		return nil
+		return v.listPartially(ctx, partial, opts...)
 	}
 	kind, known := kindOf(into)
 	if !known {
@@ -115,6 +129,25 @@ func (v *View) List(_ context.Context, into client.ObjectList, opts ...client.Li
 		into.SetResourceVersion(strconv.Itoa(revision))
 	}
 	return meta.SetList(into, found)
+}
+
+// listPartially lists the metadata of profiles. Of CRDs, only the resource version of their list is needed:
+// every cache has reached it.
+func (v *View) listPartially(
+	ctx context.Context, into *metav1.PartialObjectMetadataList, opts ...client.ListOption,
+) error {
+	if into.Kind != selection.ProfileKind.Kind+"List" {
+		into.SetResourceVersion("")
+		return nil
+	}
+	all := &inventoryv1alpha1.ClusterProfileList{}
+	if err := v.List(ctx, all, opts...); err != nil {
+		return err
+	}
+	for i := range all.Items {
+		into.Items = append(into.Items, metav1.PartialObjectMetadata{ObjectMeta: all.Items[i].ObjectMeta})
+	}
+	return nil
 }
 
 func (v *View) selects(options *client.ListOptions, obj client.Object) bool {
@@ -153,7 +186,40 @@ func (v *View) IndexField(_ context.Context, obj client.Object, field string, ex
 
 func indexKey(obj client.Object, field string) string { return fmt.Sprintf("%T %s", obj, field) }
 
-// GetInformer returns an informer that is up to date: its cache is never older than the process.
-func (v *View) GetInformer(context.Context, client.Object, ...cache.InformerGetOption) (cache.Informer, error) {
-	return apitest.SyncedInformer{}, nil
+// GetInformer returns an informer whose cache is never older than the process.
+func (v *View) GetInformer(_ context.Context, of client.Object, _ ...cache.InformerGetOption) (cache.Informer, error) {
+	kind, known := kindOf(of)
+	if !known {
+		return apitest.SyncedInformer{}, nil
+	}
+	return informer{view: v, kind: kind}, nil
+}
+
+// informer is one of the manager's. It tells of objects that are added.
+type informer struct {
+	apitest.SyncedInformer
+	view *View
+	kind Kind
+}
+
+// LastSyncResourceVersion is later than all others once the cache shows all that is on the hub.
+func (i informer) LastSyncResourceVersion() string {
+	if i.view.world.now.Delivering(i.kind) {
+		return "1"
+	}
+	return "1000000"
+}
+
+// AddEventHandler tells of what is there, and has deliver tell of what is added.
+func (i informer) AddEventHandler(
+	added toolscache.ResourceEventHandler,
+) (toolscache.ResourceEventHandlerRegistration, error) {
+	w := i.view.world
+	for _, obj := range w.now.cached[i.kind] {
+		added.OnAdd(obj.Object, true)
+	}
+	if w.Rule == nil { // others only begin what the first one remembers
+		w.added[i.kind] = append(w.added[i.kind], added)
+	}
+	return i.SyncedInformer.AddEventHandler(added)
 }

@@ -6,12 +6,12 @@ import (
 	"reflect"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory/profiles"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/watch"
@@ -21,8 +21,9 @@ import (
 type World struct {
 	Scenario
 
-	// Rule is the manager's. It reads the state that is explored.
-	Rule *selection.Rule
+	// Rule is the manager's, with its Definitions. It reads the state that is explored.
+	Rule        *selection.Rule
+	Definitions *watch.Definitions
 
 	// Cache and Live read that state.
 	Cache, Live *View
@@ -31,6 +32,8 @@ type World struct {
 	Part Part
 
 	now *State
+
+	added [kinds][]toolscache.ResourceEventHandler // are told of new objects in the caches
 }
 
 // Part is what another package adds to the world.
@@ -99,11 +102,30 @@ func newWorld(scenario Scenario, part Part) (*World, *State) {
 	w := &World{Scenario: scenario, Part: part}
 	w.Cache = &View{world: w, indexes: map[string]client.IndexerFunc{}}
 	w.Live = &View{world: w, live: true}
-	first := &State{}
+	first := &State{exclusiveOnly: scenario.ExclusiveOnly}
 	scenario.Begin(first)
 	first.begin(scenario.Pairs)
 	w.start(first)
+	if scenario.Late != nil {
+		scenario.Late(first)
+		w.catchUp(first)
+	}
 	return w, first
+}
+
+// catchUp shows the manager all that is on the hub.
+func (w *World) catchUp(s *State) {
+	w.recall(s)
+	for kind := range kinds {
+		for s.Delivering(kind) {
+			w.deliver(s, kind)
+		}
+	}
+	for _, name := range s.definitions {
+		_, _, err := w.Definitions.Refresh(context.Background(), w.Cache, name)
+		Must(err)
+	}
+	w.remember(s)
 }
 
 // Must panics because of an error in what surrounds the search.
@@ -117,16 +139,24 @@ func Must(err error) {
 const (
 	settling = "settling"
 	expected = "expected"
+	followed = "followed"
 )
 
 // start makes a manager start whose caches show all that is on the hub.
 func (w *World) start(s *State) {
 	w.now = s
-	rule := selection.New(w.Cache, w.Live, watch.NewDefinitions(w.Live, w), w)
+	definitions := watch.NewDefinitions(w.Live, w)
+	rule := selection.New(w.Cache, w.Live, definitions, w)
+	rule.ExclusiveSetsOnly = w.ExclusiveOnly
 	Must(rule.Prepare(context.Background()))
 	s.Memory = map[string]any{settling: Field(rule, "settling").Interface(), expected: kube.NewExpectations()}
+	if len(s.definitions) > 0 { // otherwise nothing changes
+		s.Memory[followed] = &following{
+			Field(definitions, "known").Interface(), Field(definitions, "newest").Interface().(time.Time),
+		}
+	}
 	if w.Rule == nil {
-		w.Rule = rule
+		w.Rule, w.Definitions = rule, definitions
 	}
 	w.recall(s)
 	if w.Part != nil {
@@ -136,12 +166,31 @@ func (w *World) start(s *State) {
 	}
 }
 
+// following is what watch.Definitions remember.
+type following struct {
+	known  any
+	newest time.Time
+}
+
 // recall makes the manager remember what it does in a state, and read that. Live reads are not
 // shared between steps.
 func (w *World) recall(s *State) {
 	w.now = s
 	Field(w.Rule, "settling").Set(reflect.ValueOf(s.Memory[settling]))
-	Field(Field(w.Rule, "live").Interface(), "reads").SetZero()
+	for _, reads := range []string{"live", "granting"} {
+		Field(Field(w.Rule, reads).Interface(), "reads").SetZero()
+	}
+	if remembered, ok := s.Memory[followed].(*following); ok {
+		Field(w.Definitions, "known").Set(reflect.ValueOf(remembered.known))
+		Field(w.Definitions, "newest").Set(reflect.ValueOf(remembered.newest))
+	}
+}
+
+// remember is the opposite of recall, for what is no pointer.
+func (w *World) remember(s *State) {
+	if remembered, ok := s.Memory[followed].(*following); ok {
+		remembered.newest = Field(w.Definitions, "newest").Interface().(time.Time)
+	}
 }
 
 // crash ends the manager and starts another one, whose caches are filled afresh.
@@ -193,6 +242,13 @@ func (w *World) steps(s *State) []Step {
 		}
 		add("reconcile "+pair.String(), func(s *State) error { return w.reconcile(s, pair) })
 	}
+	for _, name := range s.definitions {
+		add("reconcile the CRD "+name, func(s *State) error {
+			_, _, err := w.Definitions.Refresh(context.Background(), w.Cache, name)
+			w.remember(s)
+			return err
+		})
+	}
 	if w.Part != nil {
 		steps = append(steps, w.Part.Steps(w, s)...)
 	}
@@ -220,6 +276,12 @@ func (w *World) pass(s *State, by time.Duration) {
 
 func (w *World) deliver(s *State, kind Kind) {
 	e, before := s.deliver(kind)
+	if len(s.definitions) > 0 && e.obj != nil && before == nil {
+		for _, added := range w.added[kind] {
+			added.OnAdd(e.obj.Object, false)
+		}
+		w.remember(s)
+	}
 	switch {
 	case kind != Placements:
 	case e.obj != nil:
@@ -304,20 +366,21 @@ func (w *World) settled(
 func (w *World) next(
 	s *State, pair types.NamespacedName, o selection.Observation, result selection.Result,
 ) verb {
-	switch inventory.PreviewOf(pair, o, result, nil, metav1.NewTime(s.Time())).Action {
-	case inventory.ActionCreate:
-		return create
-	case inventory.ActionAdopt:
-		return adopt
-	case inventory.ActionRemove:
-		return remove
-	case inventory.ActionChange:
-		return ""
-	}
+	seen := profiles.Observed{Observation: o, Pair: pair}
 	isOurs := o.Profile != nil && selection.IsOurs(o.Profile) && o.Profile.DeletionTimestamp == nil
-	references := w.references(s)
-	if references != nil && !isOurs && (o.Profile != nil || result.Answer == selection.No) &&
-		references.Refer(context.Background(), pair) == selection.Yes {
+	if references := w.references(s); references != nil && !isOurs {
+		seen.Referenced = references.Refer(context.Background(), pair) == selection.Yes
+	}
+	switch profiles.NextStep(seen, result.Answer) {
+	case profiles.Create:
+		return create
+	case profiles.Update:
+		if !selection.IsMarked(o.Profile) {
+			return adopt
+		}
+	case profiles.Remove:
+		return remove
+	case profiles.Release:
 		return release
 	}
 	return ""
@@ -370,6 +433,7 @@ const (
 	ProfileRemoved    = "a profile removed that no state of the hub, or of the caches, denied"
 	ProfileUnsettled  = "a profile removed as soon as decisions lack its cluster"
 	ProfileWidened    = "a profile made as soon as the last Placement is missing"
+	ProfileLost       = "a profile made because a Placement vanished with its CRD"
 	ProfileForeign    = "a write of a profile that is not this addon's"
 	ProfileWrong      = "a profile missing or left when nothing happens any more"
 	Restless          = "writes that do not end"
@@ -405,6 +469,9 @@ func (w *World) judge(s *State, pair types.NamespacedName, o selection.Observati
 		if w.Tick > kube.AbsenceCounts && seen.narrowed == s.ticks && !s.narrows(pair.Namespace) {
 			return Violated(ProfileWidened, "%s", pair)
 		}
+		if s.hasLost(pair.Namespace) {
+			return Violated(ProfileLost, "%s", pair)
+		}
 		if !seen.yes {
 			return Violated(MixedMade, "a profile for %s is to be made", pair)
 		}
@@ -431,7 +498,8 @@ func (w *World) judge(s *State, pair types.NamespacedName, o selection.Observati
 
 // deniesByPlacement reports whether only Placements deny a pair, as the caches are.
 func (s *State) deniesByPlacement(pair types.NamespacedName) bool {
-	return inventoried(&s.cached, pair.Name) == yes && bound(&s.cached, pair) == yes && placed(&s.cached, pair) == no
+	shown := s.inCaches()
+	return shown.inventoried(pair.Name) == yes && shown.bound(pair) == yes && shown.placed(pair) == no
 }
 
 // send applies a write of a profile to the hub, with its preconditions. isLost says that the

@@ -33,7 +33,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/grants"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/source"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/target"
-	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
+	rules "open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection/rule"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/watch"
 )
 
@@ -49,6 +49,7 @@ const (
 	copyRemoved    = "a copy removed that no state of the caches denied"
 	copyOfAnother  = "a copy of a token that was never the account's"
 	copyOwner      = "a copy whose owner is not the profile"
+	copyDoubted    = "another token in a copy while it is unknown what exists"
 	copyForeign    = "a write of a Secret that is not a copy"
 	copyWrong      = "a copy missing, left or out of date when nothing happens any more"
 	grantWrong     = "a right missing or left when nothing happens any more"
@@ -83,9 +84,13 @@ type progress struct {
 }
 
 // ground is what the caches said about a namespace when the plan was made.
-type ground struct{ entitled, denied, wanted, mixed bool }
+type ground struct{ entitled, denied, wanted, mixed, trusted bool }
 
-var theAccount = types.NamespacedName{Namespace: "c1", Name: "reader"}
+// Copies of theAccount and of theRival have the same name.
+var (
+	theAccount = types.NamespacedName{Namespace: "c1", Name: "my-reader"}
+	theRival   = types.NamespacedName{Namespace: "c1-my", Name: "reader"}
+)
 
 func extra(s *orders.State) *progress {
 	before, _ := s.Extra.(*progress)
@@ -339,7 +344,10 @@ func (c *copying) groundsFor(namespace string) ground {
 	entitled, denied := c.state.Shown(pair)
 	account := orders.Cached[*authv1beta1.ManagedServiceAccount](c.state, orders.Accounts, theAccount)
 	wanted := wants(account, namespace)
-	return ground{entitled: entitled, denied: denied, wanted: wanted, mixed: entitled && !c.state.Entitled(pair)}
+	return ground{
+		entitled: entitled, denied: denied, wanted: wanted, mixed: entitled && !c.state.Entitled(pair),
+		trusted: c.state.Trusted(),
+	}
 }
 
 // wants reports whether an account is to be copied to a namespace.
@@ -453,22 +461,17 @@ func (c *copying) put(p *progress, namespace string) error {
 		}
 	}
 	pair := types.NamespacedName{Namespace: namespace, Name: theAccount.Namespace}
-	var failed error
-	granted := func() bool {
-		var selected selection.Result
-		selected, failed = c.world.Rule.Granted(context.Background(), pair)
-		return failed == nil && selected.Answer == selection.Yes
-	}
-	if !d.copy.Present && !granted() {
-		return errJoin(failed, c.proceed(p))
+	ctx, r := context.Background(), &Reconciler{observer: c.observer}
+	if !d.copy.Present && !r.selectedLive(ctx, pair).ok() {
+		return c.proceed(p)
 	}
 	before := c.secret(namespace)
-	err := c.copies.Put(context.Background(), target.Want{
+	err := c.copies.Put(ctx, target.Want{
 		Account: theAccount, Namespace: namespace, Token: *p.content, Owner: d.owner, Create: d.action == publish,
-		MayCreate: func() bool { return !d.copy.Present || granted() },
+		MayCreate: func() bool { return r.mayCreate(ctx, pair, d).ok() },
 	})
 	foreign := &target.ForeignError{}
-	if err := errJoin(failed, err); err != nil && !isTold(err) && !asForeign(err, &foreign) {
+	if err != nil && !isTold(err) && !asForeign(err, &foreign) {
 		return err
 	}
 	after, g := c.secret(namespace), p.grounds[namespace]
@@ -488,17 +491,25 @@ func (c *copying) judge(p *progress, before, after *corev1.Secret, g ground, d d
 	}
 	isChanged := before != nil && string(before.Data["token"]) != string(after.Data["token"])
 	switch {
-	case before != nil && !isFollowed(before):
+	case before != nil && (!isFollowed(before) || isOfAnother(before)):
 		return orders.Violated(copyForeign, "%s", after.Namespace)
 	case (before == nil || isChanged) && (g.denied || !g.wanted), before == nil && !g.entitled:
 		return orders.Violated(copyUnentitled, "%s: %+v", after.Namespace, g)
+	case isChanged && !g.entitled && !g.trusted:
+		return orders.Violated(copyDoubted, "%s: %+v", after.Namespace, g)
 	case !slices.Contains(p.tokens, string(after.Data["token"])):
 		return orders.Violated(copyOfAnother, "%s", after.Namespace)
 	case len(after.OwnerReferences) != 1 || after.OwnerReferences[0].UID == "",
-		d.owner.UID != "" && after.OwnerReferences[0].UID != d.owner.UID:
+		d.owner.UID != "" && after.OwnerReferences[0].UID != d.owner.UID, before == nil && isOrphan(c.state, after):
 		return orders.Violated(copyOwner, "%s", after.Namespace)
 	}
 	return nil
+}
+
+// isOfAnother reports whether a copy is that of another account.
+func isOfAnother(copied *corev1.Secret) bool {
+	account, ok := target.SourceOf(copied)
+	return ok && account != theAccount
 }
 
 // Check implements orders.Part.
@@ -515,10 +526,12 @@ func (c *copying) Check(_ *orders.World, s *orders.State) error {
 		profile := orders.Get[*inventoryv1alpha1.ClusterProfile](s, orders.Profiles, pair)
 		isOurs := orders.IsOurs(profile)
 		secret := c.secret(namespace)
-		isCopy := secret != nil && isFollowed(secret)
+		isCopy := secret != nil && isFollowed(secret) && !isOfAnother(secret)
 		wanted := wants(account, namespace) && isUsable
+		isClaimed := wants(orders.Get[*authv1beta1.ManagedServiceAccount](s, orders.Accounts, theRival), namespace)
 		switch {
-		case wanted && entitled && isOurs && secret == nil, isCopy && (!wanted || denied || profile != nil && !isOurs):
+		case wanted && entitled && isOurs && secret == nil && !isClaimed,
+			isCopy && (!wanted || denied || profile != nil && !isOurs):
 			return orders.Violated(copyWrong, "%s: wanted %t, entitled %t, there %t", namespace, wanted, entitled, isCopy)
 		case isCopy && entitled && (string(secret.Data["token"]) != string(token.Data["token"]) ||
 			secret.OwnerReferences[0].UID != profile.UID):
@@ -628,16 +641,16 @@ var years = time.Date(2036, 1, 1, 0, 0, 0, 0, time.UTC)
 // tokenNumbered returns one of the account's tokens.
 func tokenNumbered(n int) string {
 	if ordersTokens[n] == "" {
-		ordersTokens[n] = ocmtest.TokenOf("c1", "reader", years)
+		ordersTokens[n] = ocmtest.TokenOf(theAccount.Namespace, theAccount.Name, years)
 	}
 	return ordersTokens[n]
 }
 
 var ordersTokens [4]string
 
-func addAccount(s *orders.State, namespaces string) {
+func addAccount(s *orders.State, key types.NamespacedName, namespaces string) {
 	account := &authv1beta1.ManagedServiceAccount{ObjectMeta: metav1.ObjectMeta{
-		Namespace: theAccount.Namespace, Name: theAccount.Name,
+		Namespace: key.Namespace, Name: key.Name,
 		Labels:      map[string]string{contract.LabelSyncToProfile: "true"},
 		Annotations: map[string]string{contract.AnnotationSyncToNamespaces: namespaces},
 	}}
@@ -672,23 +685,23 @@ func accountScenarios() []orders.Scenario {
 		orders.Fleet(s, "c1")
 		s.AddNamespace("n2")
 		s.Bind("n2", "s1")
-		addAccount(s, "n1,n2")
+		addAccount(s, theAccount, "n1,n2")
 		issue(s, 0)
 		writeReport(s, 0)
 		s.Publish("n1", "c1")
 	}
 	both := []types.NamespacedName{{Namespace: "n1", Name: "c1"}, {Namespace: "n2", Name: "c1"}}
 	account := func(what string, change func(*authv1beta1.ManagedServiceAccount)) orders.Change {
-		return orders.Changes(orders.Accounts, "c1", "reader", what, change)
+		return orders.Changes(orders.Accounts, theAccount.Namespace, theAccount.Name, what, change)
 	}
-	exists := orders.Exists(orders.Accounts, "c1", "reader")
+	exists := orders.Exists(orders.Accounts, theAccount.Namespace, theAccount.Name)
 	return []orders.Scenario{
 		{
 			Name: "rotating", Pairs: both[:1], Budget: 3, Tick: 11 * time.Second, Ticks: 1, Crashes: 1, Begin: began,
 			Changes: []orders.Change{
 				{Name: "issue another token", If: exists, Do: func(s *orders.State) { issue(s, 1) }},
 				{Name: "report another token", If: exists, Do: func(s *orders.State) { writeReport(s, 1) }},
-				orders.Deletes(orders.Copies, "c1", "reader"),
+				orders.Deletes(orders.Copies, theAccount.Namespace, theAccount.Name),
 				account("withdraw the token of", func(a *authv1beta1.ManagedServiceAccount) { a.Status.TokenSecretRef = nil }),
 				orders.Deletes(orders.Bindings, "n1", "s1"),
 			},
@@ -701,7 +714,7 @@ func accountScenarios() []orders.Scenario {
 				}),
 				account("unlabel", func(a *authv1beta1.ManagedServiceAccount) { a.Labels = nil }),
 				account("begin to delete", orders.Terminating[*authv1beta1.ManagedServiceAccount]),
-				orders.Deletes(orders.Accounts, "c1", "reader"),
+				orders.Deletes(orders.Accounts, theAccount.Namespace, theAccount.Name),
 				orders.Deletes(orders.Bindings, "n2", "s1"),
 			},
 		},
@@ -717,8 +730,10 @@ func accountScenarios() []orders.Scenario {
 				orders.Changes(orders.Clusters, "", "c1", "reject", func(c *clusterv1.ManagedCluster) {
 					c.Spec.HubAcceptsClient = false
 				}),
-				{Name: "plant a Secret", If: orders.Lacks(orders.Copies, "n1", "c1-reader"), Do: func(s *orders.State) {
-					s.Create(orders.Copies, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "n1", Name: "c1-reader"}})
+				{Name: "plant a Secret", If: orders.Lacks(orders.Copies, "n1", target.Name(theAccount)), Do: func(s *orders.State) {
+					s.Create(orders.Copies, &corev1.Secret{
+						ObjectMeta: metav1.ObjectMeta{Namespace: "n1", Name: target.Name(theAccount)},
+					})
 				}},
 			},
 		},
@@ -742,6 +757,7 @@ func accountScenarios() []orders.Scenario {
 				{Name: "issue another token", If: exists, Do: func(s *orders.State) { issue(s, 1) }},
 			},
 		},
+		colliding(began, both), doubting(began, both),
 		{
 			Name: "choosing with its account", Pairs: both[:1], Budget: 3, Tick: 2 * time.Second, Ticks: 1, Crashes: 1,
 			Begin: func(s *orders.State) {
@@ -753,6 +769,62 @@ func accountScenarios() []orders.Scenario {
 				{Name: "choose none", Do: func(s *orders.State) { s.Place("n1", "p1") }},
 				{Name: "choose c1", Do: func(s *orders.State) { s.Place("n1", "p1", "c1") }},
 				{Name: "issue another token", If: exists, Do: func(s *orders.State) { issue(s, 1); writeReport(s, 1) }},
+			},
+		},
+	}
+}
+
+// colliding: another account has copies of the same name.
+func colliding(began func(*orders.State), both []types.NamespacedName) orders.Scenario {
+	rival := func(what string, change func(*authv1beta1.ManagedServiceAccount)) orders.Change {
+		return orders.Changes(orders.Accounts, theRival.Namespace, theRival.Name, what, change)
+	}
+	return orders.Scenario{
+		Name: "colliding", Pairs: both[:1], Budget: 2, Tick: 11 * time.Second, Ticks: 0, Crashes: 1,
+		Begin: func(s *orders.State) {
+			began(s)
+			s.AddCluster("c1-my", "s1")
+			s.AddAddon("c1-my")
+			addAccount(s, theRival, "n1")
+		},
+		Changes: []orders.Change{
+			rival("begin to delete", orders.Terminating[*authv1beta1.ManagedServiceAccount]),
+			rival("unlabel", func(a *authv1beta1.ManagedServiceAccount) { a.Labels = nil }),
+			{Name: "plant the rival's copy", If: orders.Lacks(orders.Copies, "n1", target.Name(theRival)),
+				Do: func(s *orders.State) {
+					secret := target.DesiredCopy(target.Want{Account: theRival, Namespace: "n1"})
+					secret.OwnerReferences = nil
+					s.Create(orders.Copies, secret)
+				}},
+			orders.Deletes(orders.Copies, "n1", target.Name(theRival)),
+		},
+	}
+}
+
+// doubting: the CRD of sets was recreated, and the set may be about to be restored.
+func doubting(began func(*orders.State), both []types.NamespacedName) orders.Scenario {
+	late := func(s *orders.State) {
+		orders.Loses(rules.SetCRD, orders.Sets).Do(s)
+		orders.Recreates(rules.SetCRD).Do(s)
+	}
+	return orders.Scenario{
+		Name: "doubting", Pairs: both[:1], Budget: 2, Tick: 11 * time.Second, Ticks: 0, Crashes: 1, Late: late,
+		Begin: func(s *orders.State) {
+			began(s)
+			s.AddDefinition(rules.SetCRD)
+			profile := orders.Get[*inventoryv1alpha1.ClusterProfile](s, orders.Profiles, both[0])
+			s.Create(orders.Copies, target.DesiredCopy(target.Want{
+				Account: theAccount, Namespace: "n1", Owner: target.Owner{UID: profile.UID, Name: profile.Name},
+				Token: bearer.Token{Token: []byte(tokenNumbered(0)), CA: []byte(ocmtest.CA()), Expires: years},
+			}))
+			p := extra(s)
+			p.bindings[grants.Target("n1")], p.bindings[grants.Source(theAccount.Namespace)] = true, true
+		},
+		Changes: []orders.Change{
+			{Name: "issue another token", Do: func(s *orders.State) { issue(s, 1); writeReport(s, 1) }},
+			{
+				Name: "restore s1", If: orders.Lacks(orders.Sets, "", "s1"),
+				Do: func(s *orders.State) { s.AddSet("s1", clusterv1beta2.ExclusiveClusterSetLabel) },
 			},
 		},
 	}

@@ -366,13 +366,7 @@ func (r *Reconciler) put(
 	}
 	var refused effect
 	mayCreate := func() bool {
-		// The copy that was known to be there may be gone because another manager withdrew it.
-		if d.copy.Present {
-			refused = r.selectedLive(ctx, pair)
-		}
-		if refused.ok() {
-			refused = r.ownedLive(ctx, pair, d.owner.UID)
-		}
+		refused = r.mayCreate(ctx, pair, d)
 		return refused.ok()
 	}
 	err := r.copies.Put(ctx, target.Want{
@@ -398,6 +392,17 @@ func (r *Reconciler) put(
 	default:
 		return effect{}
 	}
+}
+
+// mayCreate returns no effect if the hub itself allows creating a pair's copy. One that was known to be
+// there may be gone because another manager withdrew it.
+func (r *Reconciler) mayCreate(ctx context.Context, pair types.NamespacedName, d decision) effect {
+	if d.copy.Present {
+		if selected := r.selectedLive(ctx, pair); !selected.ok() {
+			return selected
+		}
+	}
+	return r.ownedLive(ctx, pair, d.owner.UID)
 }
 
 // selectedLive returns no effect if the hub itself, past the caches, allows a first copy of a pair.

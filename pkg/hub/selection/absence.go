@@ -28,7 +28,7 @@ func (r *Rule) settleAbsence(
 		return r.settleAddon(ctx, pair, o, result, longest)
 	case result.ByPlacement:
 		return r.settleDecisions(ctx, pair, o, result, longest)
-	case result.Answer == rule.No && len(o.Placements) == 0 && slices.Contains(result.Rests, rule.PlacementCRD):
+	case result.Answer == rule.No && slices.Contains(result.Rests, rule.PlacementCRD):
 		if left := r.settling.starting(r.clock.Now()); left > 0 { // it requires a Placement, and none is known yet
 			return o, result.Postponed(left, whyStarted), 0, nil
 		}

@@ -92,7 +92,7 @@ func TestACacheThatLagsRemovesNothingThatExists(t *testing.T) {
 		*s.cache.version = "5"
 		reads := counter{newScene(t).cache, map[string]int{}}
 		s.Rule.live.reader = reads
-		apitest.Must(t, s.cache.Delete(t.Context(), ocmtest.Addon("c")))
+		apitest.Must(t, s.cache.Delete(t.Context(), ocmtest.ClusterWith("c", nil)))
 		s.settlesAs(rule.Unknown)
 		*s.cache.version = "7"
 		clear(reads.lists)
@@ -103,6 +103,24 @@ func TestACacheThatLagsRemovesNothingThatExists(t *testing.T) {
 			t.Errorf("lists: %v", reads.lists)
 		}
 	})
+}
+
+// TestAnAddonThatWasCreatedAgainIsReadLive deletes an addon, which the install strategy creates again
+// before the strategy ends, and shows the addon's creation last.
+func TestAnAddonThatWasCreatedAgainIsReadLive(t *testing.T) {
+	s, whole := newScene(t), newScene(t)
+	s.Rule.live.reader = whole.cache
+	for _, hub := range []*scene{s, whole} {
+		apitest.Must(t, hub.cache.Delete(t.Context(), ocmtest.Addon("c")))
+	}
+	apitest.Must(t, whole.cache.Create(t.Context(), ocmtest.Addon("c")))
+	s.settlesAs(rule.Unknown)
+	s.copies(rule.Unknown)
+
+	apitest.Must(t, whole.cache.Delete(t.Context(), ocmtest.Addon("c")))
+	s.later(time.Second)
+	s.settlesAs(rule.No)
+	s.copies(rule.No)
 }
 
 // TestCachesOfDifferentAges moves a cluster to a set that was bound before, and shows the move

@@ -261,7 +261,7 @@ func (r *Rule) Observe(ctx context.Context, pair types.NamespacedName) (rule.Obs
 	if o.InInventory() {
 		r.settling.returned(pair)
 	}
-	if result.Answer == rule.Yes || result.Answer == rule.No && !result.ByPlacement && !result.ByAddon {
+	if result.Answer != rule.Unknown && !result.ByPlacement && !result.ByAddon {
 		r.settling.Present(pair)
 	}
 	return o, result, nil
@@ -326,7 +326,7 @@ func (r *Rule) confirm(
 	case confirmed.Answer == rule.Yes:
 		confirmed, err = r.granted(ctx, pair, o, confirmed)
 	case confirmed.Answer != rule.No || result.Going:
-	case o.Lagging.Any(result.Rests...), isPieced(result):
+	case o.Lagging.Any(result.Rests...), isPieced(o, result):
 		confirmed, err = r.decideLive(ctx, pair, o, confirmed, r.clock.Now())
 	case len(result.Rests) == 1 && result.Rests[0] == rule.PlacementCRD:
 		confirmed, err = r.decideLive(ctx, pair, o, confirmed, r.live.recent(time.Time{}))
@@ -337,31 +337,26 @@ func (r *Rule) confirm(
 	return confirmed, err
 }
 
-// isPieced reports whether a No joins what the caches of bindings, sets and clusters show, which
-// have separate watches. When a second set was bound before the cluster moved there, or a set
-// unbound after it had left that, they may show together what the hub never was.
-func isPieced(no rule.Result) bool {
-	return slices.Contains(no.Rests, rule.BindingCRD) && slices.Contains(no.Rests, rule.ClusterCRD) &&
-		!slices.Contains(no.Rests, rule.PlacementCRD)
+// isPieced reports whether a No joins what the caches of bindings, sets and clusters show, or those of
+// addons and of the install strategy, which have separate watches. When a second set was bound before
+// the cluster moved there, a set unbound after it had left that, or the strategy changed after it had
+// created an addon again, they may show together what the hub never was.
+func isPieced(o rule.Observation, no rule.Result) bool {
+	return slices.Contains(no.Rests, rule.SetCRD) && !slices.Contains(no.Rests, rule.PlacementCRD) ||
+		slices.Contains(no.Rests, rule.AddonCRD) && o.Addon == nil
 }
 
 // confirmed is confirm for results that concern no pair.
 func (r *Rule) confirmed(ctx context.Context, result rule.Result) (rule.Result, error) {
-	if len(result.Rests) == 0 {
-		return result, nil
-	}
 	confirm := r.definitions.Confirm
 	if result.Going {
 		confirm = r.definitions.ConfirmPresent
 	}
 	doubtful, err := confirm(ctx, result.Rests...)
-	switch {
-	case err != nil:
-		return result, err
-	case doubtful != "":
-		return result.Doubt(doubtful), nil
+	if doubtful != "" {
+		result = result.Doubt(doubtful)
 	}
-	return result, nil
+	return result, err
 }
 
 // Routes returns the routes for a controller that remembers some pairs.
@@ -399,7 +394,7 @@ func (r *Rule) Selected(ctx context.Context, pair types.NamespacedName, withdraw
 		return notReady, nil
 	}
 	o, result, err := r.Observe(ctx, pair)
-	if err == nil && result.Answer == rule.Unknown && len(result.Undecided) > 0 {
+	if len(result.Undecided) > 0 {
 		// Callers that read this must learn of the decision, even if it is the one that was tracked
 		// last.
 		r.changes.doubt(pair)

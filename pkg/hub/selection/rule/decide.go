@@ -83,7 +83,7 @@ type ObservedPlacement struct {
 // namespace's publishing Placements agree.
 func Pair(o Observation) Result {
 	r := decideAll(o)
-	if r.Answer == Unknown && r.Untrusted && isUnbound(o) {
+	if r.Untrusted && isUnbound(o) {
 		return Result{Bindings: r.Bindings, Member: r.Member}.deny(o, whyNotBound, BindingCRD)
 	}
 	return r
@@ -102,25 +102,27 @@ func decideAll(o Observation) Result {
 		r.Why, r.Untrusted = "the hub does not serve "+strings.Join(o.Unserved, ", "), true
 		return r
 	}
-	inInventory, whyNot := inventoryAnswer(o.Cluster, o.Addon)
-	if accepted, _ := clusterAnswer(o.Cluster); accepted == Yes && inInventory == No {
-		r.ByAddon = true
-	}
-	if inInventory == No && (!r.ByAddon || !o.AssumesAddon) {
-		if crd := goingCRD(o.Cluster, o.Addon); crd != "" {
-			r.Answer, r.Why, r.Rests, r.Going = No, whyNot, []string{crd}, true
-			return r
+	if accepted, whyNot := clusterAnswer(o.Cluster); accepted == No {
+		if o.Cluster != nil && o.Cluster.DeletionTimestamp != nil {
+			return r.denyGoing(whyNot, ClusterCRD)
 		}
-		return r.deny(o, whyNot, absentCRDs(o.Cluster)...)
+		return r.deny(o, whyNot, ClusterCRD)
+	}
+	// OCM removes addons of clusters that vanish, so the absence of an addon rests on both.
+	if installed, whyNot := addonAnswer(o.Addon); installed == No && !o.AssumesAddon {
+		r.ByAddon = true
+		if o.Addon != nil {
+			return r.denyGoing(whyNot, ClusterCRD, AddonCRD)
+		}
+		return r.deny(o, whyNot, ClusterCRD, AddonCRD)
 	}
 	// OCM unbinds a binding whose set is missing.
 	bound, why, bySetType := bindingsAnswer(o)
 	if bound == No {
-		r.ByAddon, r.BySetType = false, bySetType
+		r.BySetType = bySetType
 		return r.deny(o, why, unboundCRDs(o.Bindings, SetCRD, ClusterCRD)...)
 	}
 	// OCM decides among the existing clusters of the bound sets.
-	r.ByAddon = false
 	placed, whyUnplaced, undecided := placementsAnswer(o)
 	if placed == No {
 		r.ByPlacement = len(o.Placements) > 0 || len(o.Lost) > 0
@@ -158,6 +160,13 @@ func (r Result) deny(o Observation, why string, crds ...string) Result {
 	return r
 }
 
+// denyGoing makes the answer No because an object of the last CRD is being deleted. Objects that are yet
+// to be restored would not change that.
+func (r Result) denyGoing(why string, crds ...string) Result {
+	r.Answer, r.Why, r.Rests, r.Going = No, why, crds, true
+	return r
+}
+
 // Doubt makes the answer Unknown because of a CRD.
 func (r Result) Doubt(crd string) Result {
 	return Result{Why: whyDoubtful(crd), Untrusted: true, Bindings: r.Bindings, Member: r.Member}
@@ -176,16 +185,6 @@ func inventoryAnswer(cluster *clusterv1.ManagedCluster, addon *addonv1beta1.Mana
 		return accepted, why
 	}
 	return addonAnswer(addon)
-}
-
-// absentCRDs names the CRDs on which it rests that a cluster is not in the inventory. The
-// addon does not matter if the cluster itself says No. OCM removes addons of clusters that
-// vanish, so a missing addon rests on both.
-func absentCRDs(cluster *clusterv1.ManagedCluster) []string {
-	if accepted, _ := clusterAnswer(cluster); accepted == No {
-		return []string{ClusterCRD}
-	}
-	return []string{ClusterCRD, AddonCRD}
 }
 
 func clusterAnswer(cluster *clusterv1.ManagedCluster) (Answer, string) {
@@ -209,19 +208,6 @@ func addonAnswer(addon *addonv1beta1.ManagedClusterAddOn) (Answer, string) {
 		return No, "is losing the addon " + contract.AddonName
 	default:
 		return Yes, ""
-	}
-}
-
-// goingCRD returns the CRD of the cluster or the addon that is being deleted; "" if neither
-// is. Objects that are yet to be restored would not change that.
-func goingCRD(cluster *clusterv1.ManagedCluster, addon *addonv1beta1.ManagedClusterAddOn) string {
-	switch {
-	case cluster != nil && cluster.DeletionTimestamp != nil:
-		return ClusterCRD
-	case addon != nil && addon.DeletionTimestamp != nil:
-		return AddonCRD
-	default:
-		return ""
 	}
 }
 

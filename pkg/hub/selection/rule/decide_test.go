@@ -483,19 +483,35 @@ func TestMissingObjectsMayComeBack(t *testing.T) {
 	}
 	for name, going := range map[string]struct {
 		change func(*Observation)
-		crd    string
+		crds   []string
 	}{
-		"a cluster that is being detached is withdrawn at once": {crd: clusters, change: func(o *Observation) {
+		"a cluster that is being detached is withdrawn at once": {crds: []string{clusters}, change: func(o *Observation) {
 			o.Cluster.DeletionTimestamp = ptr.To(metav1.Now())
 		}},
-		"an addon that is being removed is withdrawn at once": {crd: addons, change: func(o *Observation) {
-			o.Addon.DeletionTimestamp = ptr.To(metav1.Now())
-		}},
+		"an addon that is being removed is withdrawn at once, unless the CRD of clusters is": {
+			crds: []string{clusters, addons}, change: func(o *Observation) {
+				o.Addon.DeletionTimestamp = ptr.To(metav1.Now())
+			}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := Pair(situation(going.change, func(o *Observation) { o.RestoringCRDs = []string{clusters, addons} }))
-			if diff := cmp.Diff([]string{going.crd}, got.Rests); got.Answer != No || !got.Going || diff != "" {
+			if diff := cmp.Diff(going.crds, got.Rests); got.Answer != No || !got.Going || diff != "" {
 				t.Errorf("answer %d, going %t, rests (-want +got):\n%s", got.Answer, got.Going, diff)
+			}
+		})
+	}
+	for name, change := range map[string]func(*Observation){
+		"an addon is being removed with its cluster, which may come back": func(o *Observation) { o.Cluster = nil },
+		"an addon is being removed, and its cluster has registered again": func(o *Observation) {
+			o.Cluster.Spec.HubAcceptsClient = false
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := situation(change, func(o *Observation) {
+				o.Addon.DeletionTimestamp, o.RestoringCRDs = ptr.To(metav1.Now()), []string{clusters}
+			})
+			if got := Pair(o); got.Answer != Unknown || !got.Untrusted {
+				t.Errorf("answer %d, untrusted %t, want an untrusted Unknown", got.Answer, got.Untrusted)
 			}
 		})
 	}
