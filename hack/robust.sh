@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Injects faults into what the manager exchanges with a hub (see test/faults): all plans that
 # have not run yet with this manager, in an order that SEED decides, until TIME is over, or
-# only PLAN, or the first PLANS of them. Results of all are kept in RESULTS, so that the next run
-# goes on where this one ended. WRITER=upstream has Open Cluster Management's and
+# only those of STORY, only PLAN, or the first PLANS of them. Results of all are kept in RESULTS, so
+# that the next run goes on where this one ended. WRITER=upstream has Open Cluster Management's and
 # managed-serviceaccount's own writers tested instead of this addon's manager.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -12,7 +12,7 @@ export KUBEBUILDER_ASSETS
 args=(-seed="${SEED:-1}" -lanes="${LANES:-4}")
 test=TestRobust
 [ -z "${PLANS:-}" ] || test=TestSeeded
-if [ -n "${WRITER:-}" ] || [ $test = TestRobust ]; then # its placement controller decides in some stories
+if [ -n "${WRITER:-}" ] || [ $test = TestRobust ]; then # OCM's components run in some stories
 	go -C test/fleet run ./cmd/fleet upstream "$PWD/bin/upstream"
 	args+=(-writer="${WRITER:-}" -upstream="$PWD/bin/upstream")
 fi
@@ -21,7 +21,7 @@ if [ -n "${PLANS:-}" ]; then
 elif [ -n "${PLAN:-}" ]; then
 	args+=(-plan="$PLAN")
 else
-	args+=(-time="${TIME:-60m}" -results="$(realpath -m "${RESULTS:-bin/robust${WRITER:+-$WRITER}.jsonl}")")
+	args+=(-story="${STORY:-}" -time="${TIME:-60m}" -results="$(realpath -m "${RESULTS:-bin/robust${WRITER:+-$WRITER}.jsonl}")")
 fi
 # Every wait has a bound of its own.
 exec go -C test/faults test -run="^$test\$" -count=1 -timeout=0 -v . "${args[@]}"

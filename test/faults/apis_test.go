@@ -52,7 +52,7 @@ func TestPlansOfAPIsAreOfWhatTheStateNeeds(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			var got []string
-			for _, p := range plansOf("edit", reference{after: test.state, counts: test.counts}) {
+			for _, p := range plansOf(story{name: "edit"}, reference{after: test.state, counts: test.counts}) {
 				parsed, err := parsePlan(p.String())
 				if err != nil || parsed != p {
 					t.Errorf("%s is read as %s, %v", p, parsed, err)

@@ -63,8 +63,6 @@ func parsePlan(text string) (plan, error) {
 	}
 	var err error
 	switch {
-	case slices.Contains(ofPlacement, p.fault.Kind) && !stories[at].scheduled:
-		err = fmt.Errorf("no placement controller runs in the story %q", name)
 	case slices.Contains(withoutTarget, p.fault.Kind):
 		if target != "" {
 			err = fmt.Errorf("%s has no target", kind)
@@ -77,17 +75,17 @@ func parsePlan(text string) (plan, error) {
 		if p.fault.Key.Object = target; !slices.Contains(namespaces, target) {
 			err = fmt.Errorf("%s needs a namespace", kind)
 		}
-	case slices.Contains(slices.Concat(proxy.OfWrites, proxy.OfEvents, ofPlacement), p.fault.Kind):
+	case slices.Contains(slices.Concat(proxy.OfWrites, proxy.OfEvents, stories[at].ofComponents()), p.fault.Kind):
 		p.fault.Key, err = proxy.ParseKey(target)
 	default:
-		err = fmt.Errorf("there is no fault %q", kind)
+		err = fmt.Errorf("there is no fault %q in the story %q", kind, name)
 	}
 	return p, err
 }
 
 // plansOf returns all plans of a story, whose reference has been recorded.
-func plansOf(name string, ref reference) []plan {
-	var all []plan
+func plansOf(s story, ref reference) []plan {
+	name, all := s.name, []plan(nil)
 	add := func(kinds []proxy.Kind, keys ...proxy.Key) {
 		for _, key := range keys {
 			for _, kind := range kinds {
@@ -105,8 +103,10 @@ func plansOf(name string, ref reference) []plan {
 		}
 	}
 	add(ofProcesses, proxy.Key{})
-	add(ofPlacement, ref.decided...)
-	if len(ref.decided) > 0 {
+	for _, c := range s.components {
+		add(c.faults(), ref.ofComponents[c.prefix]...)
+	}
+	if s.large {
 		return all
 	}
 	add([]proxy.Kind{proxy.Lagging}, proxy.Key{})

@@ -22,9 +22,12 @@ type story struct {
 	// atomic is true if the hub has ClusterProfiles as Open Cluster Management defines them, with
 	// atomic lists.
 	atomic bool
-	// scheduled is true if Open Cluster Management's own placement controller decides, instead of
-	// ocmtest. Such stories have many clusters, and TestSeeded leaves them out.
-	scheduled bool
+	// components are those of Open Cluster Management's that run, instead of being played by
+	// ocmtest. They need a folder with its programs, so TestSeeded leaves such stories out.
+	components []component
+	// large is true if there are many clusters: each plan takes long, and those of some kinds are
+	// left out.
+	large bool
 	// calm is for how long nothing may have been written for the state after to count as
 	// reached, if that is longer than for other stories.
 	calm time.Duration
@@ -34,12 +37,33 @@ const (
 	prod, staging = "prod", "staging"
 )
 
+// turn is when the story's plans run, from 0.
+func (s story) turn() int {
+	const last = 2
+	switch {
+	case s.large:
+		return last
+	case s.runs(addonManager):
+		return 1
+	default:
+		return 0
+	}
+}
+
 // may are the pairs that have a profile at some time.
 func (s story) may() []string { return slices.Concat(s.before, s.after, s.meanwhile) }
 
 // keeps reports whether a pair has its profile all along.
 func (s story) keeps(pair string) bool {
 	return slices.Contains(s.before, pair) && slices.Contains(s.after, pair) && !slices.Contains(s.meanwhile, pair)
+}
+
+// has reports whether a cluster is in the inventory all along: some namespace keeps its profile.
+func (s story) has(cluster string) bool {
+	return slices.ContainsFunc(s.before, func(pair string) bool {
+		_, of, _ := strings.Cut(pair, "/")
+		return of == cluster && s.keeps(pair)
+	})
 }
 
 // copies are the copies of tokens that belong to pairs, as namespace/Secret.
@@ -302,4 +326,6 @@ var stories = []story{
 		},
 	},
 	spread(),
+	install(),
+	rollback(),
 }

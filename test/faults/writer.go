@@ -61,6 +61,7 @@ func addonWriter(folder string) writer {
 	return writer{
 		stories:  stories,
 		upstream: folder,
+		owned:    ofRegistration,
 		crds:     []apitest.CRDs{apitest.Hub(), apitest.AgentRevision(), apitest.ManagedProxyConfiguration()},
 		user:     hubtest.User,
 		programs: func(tb testing.TB) []string {
