@@ -179,8 +179,11 @@ func (s *suite) run(plans []plan, limit time.Duration) {
 	var done atomic.Int64
 	began := time.Now()
 	s.share(len(plans), func(l **lane, i int) {
-		if time.Since(s.began) > limit || *l == nil {
+		if time.Since(s.began) > limit {
 			return
+		}
+		if *l == nil { // there are fewer stories than lanes
+			*l = newLane(s, s.writer, s.certificate)
 		}
 		calm := quiet
 		if len(plans) > oneInSoMany && i%oneInSoMany == 0 {

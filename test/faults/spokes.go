@@ -95,8 +95,8 @@ func (s *spokes) look(ctx context.Context) {
 // isGarbage reports whether the addon that owns a ManifestWork is gone. The addons are those of a
 // moment after the ManifestWork was read.
 func isGarbage(work *workv1.ManifestWork, addons []addonv1beta1.ManagedClusterAddOn) bool {
-	return !slices.ContainsFunc(addons, func(addon addonv1beta1.ManagedClusterAddOn) bool {
-		return slices.ContainsFunc(work.OwnerReferences, func(owner metav1.OwnerReference) bool { return owner.UID == addon.UID })
+	return !slices.ContainsFunc(work.OwnerReferences, func(owner metav1.OwnerReference) bool {
+		return slices.ContainsFunc(addons, func(of addonv1beta1.ManagedClusterAddOn) bool { return of.UID == owner.UID })
 	})
 }
 
