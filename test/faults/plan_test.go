@@ -108,6 +108,17 @@ func TestStoriesOfManyClustersHaveFewerKindsOfPlans(t *testing.T) {
 	}
 }
 
+// Plans that need the same hub run one after the other, and those that take long at the end.
+func TestStoriesTakeTurns(t *testing.T) {
+	got := map[string]int{}
+	for _, s := range []story{spread(), install(), rollback(), {name: "edit"}} {
+		got[s.name] = s.turn()
+	}
+	if diff := cmp.Diff(map[string]int{"edit": 0, "install": 1, "rollback": 1, "spread": 2}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestOtherPlansAreRefused(t *testing.T) {
 	for _, text := range []string{
 		"", "edit", "nothing none", "edit nothing", "edit none x", "edit 409", "edit 409 patch x y", "edit watch-closed",
