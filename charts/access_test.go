@@ -32,7 +32,7 @@ import (
 const (
 	proxyNamespace = "open-cluster-management-addon"
 
-	// roleAtProxy is the one role beside those of credentials that names Secrets:
+	// roleAtProxy is the one role besides those of credentials that names Secrets:
 	// TestRightsAtClusterProxy looks at it.
 	roleAtProxy = "cluster-inventory-cluster-proxy"
 )
@@ -110,7 +110,7 @@ func testTheManagerFindsClusterProxy(t *testing.T) {
 	forbidden := map[string]error{
 		"list Secrets there":          h.manager.List(t.Context(), &corev1.SecretList{}, client.InNamespace(proxyNamespace)),
 		"list the Secret's namesakes": h.manager.List(t.Context(), &corev1.SecretList{}, named(secret.Name)),
-		"list Secrets of its own namespace": h.manager.List(
+		"list Secrets in its own namespace": h.manager.List(
 			t.Context(), &corev1.SecretList{}, client.InNamespace(hubtest.Namespace),
 		),
 		"list addons": h.manager.List(t.Context(), &addonv1beta1.ManagedClusterAddOnList{}),

@@ -57,7 +57,7 @@ func newShell(t *testing.T) *shell {
 	return s
 }
 
-// start runs a manager anew, as after a restart, with more flags.
+// start runs another manager, as after a restart, with more flags.
 func (s *shell) start(flags ...string) {
 	s.T.Helper()
 	if s.program != nil {
@@ -336,7 +336,7 @@ func (s *shell) checkWork(work *workv1.ManifestWork) {
 	}
 }
 
-// checkApproval requests certificates as the klusterlet and as somebody else.
+// checkApproval requests certificates as the klusterlet and as another client.
 func (s *shell) checkApproval(a *addonv1beta1.ManagedClusterAddOn, user string) {
 	s.T.Helper()
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: s.Name("request")}, Rules: []rbacv1.PolicyRule{

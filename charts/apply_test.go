@@ -146,6 +146,6 @@ func TestApplyingTheRenderedChartLosesNoAddon(t *testing.T) {
 	}})
 	runJob()
 	if h.Find(ocmtest.Addon(cluster)) {
-		t.Error("the Job does not remove the addon although somebody uninstalls")
+		t.Error("the Job does not remove the addon although the chart is being uninstalled")
 	}
 }

@@ -188,7 +188,7 @@ func testTheManagerMayApproveOnlyAgents(t *testing.T) {
 			r.labels["open-cluster-management.io/addon-name"] = "cluster-proxy"
 		}, message: onlyKlusterlets},
 		"one without labels":     {change: func(r *asked) { r.labels = nil }, message: onlyKlusterlets},
-		"somebody's":             {change: func(r *asked) { r.user = "somebody" }, message: onlyKlusterlets},
+		"another user's":         {change: func(r *asked) { r.user = "somebody" }, message: onlyKlusterlets},
 		"an addon's of its name": {change: func(r *asked) { r.user += ":addon" }, message: onlyKlusterlets},
 		"another cluster's": {change: func(r *asked) {
 			r.labels["open-cluster-management.io/cluster-name"] = west
@@ -200,7 +200,7 @@ func testTheManagerMayApproveOnlyAgents(t *testing.T) {
 		// For whom it is.
 		"the controller manager's":  {change: func(r *asked) { r.x509 = evil.x509 }, message: onlyAgents},
 		"a node's, too":             {change: subject(func(n *pkix.Name) { n.Organization = append(n.Organization, nodes) }), message: onlyAgents},
-		"nobody's":                  {change: func(r *asked) { r.x509.Subject = pkix.Name{} }, message: onlyAgents},
+		"without a subject":         {change: func(r *asked) { r.x509.Subject = pkix.Name{} }, message: onlyAgents},
 		"another agent's":           {change: subject(func(n *pkix.Name) { n.CommonName += "2" }), message: onlyAgents},
 		"one with a part of a name": {change: subject(func(n *pkix.Name) { n.CommonName = n.CommonName[:60] }), message: onlyAgents},
 		"one whose last letter differs": {change: subject(func(n *pkix.Name) {
@@ -247,7 +247,7 @@ func testTheManagerMayApproveOnlyAgents(t *testing.T) {
 			return append(encoded(evil.encode(t)), encoded(der)...)
 		}), message: either},
 		// The API server skips the first block.
-		"the agent's with a mistake, before another's": {change: text(func(der []byte) []byte {
+		"the agent's with an error, before another's": {change: text(func(der []byte) []byte {
 			broken := bytes.Replace(encoded(der), []byte("\n-----END"), []byte("*\n-----END"), 1)
 			return append(broken, encoded(evil.encode(t))...)
 		}), message: onlyOneBlock},
@@ -276,7 +276,7 @@ func testTheManagerMayApproveOnlyAgents(t *testing.T) {
 			t.Errorf("the manager's own judgement: approved is %t", got)
 		}
 	}
-	t.Run("what the approval changes besides", func(t *testing.T) {
+	t.Run("what the approval changes in addition", func(t *testing.T) {
 		made := a.ask(t, askedBy(east, p256))
 		for message, change := range map[string]func(*metav1.ObjectMeta){
 			"labels and annotations of a certificate request": func(m *metav1.ObjectMeta) { m.Labels["a"] = "b" },

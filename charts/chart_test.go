@@ -297,10 +297,10 @@ agent:
 	}
 }
 
-// TestImageByDigest: the digest names the image of manager, hook and agent, whatever the
-// tag is, and Secrets to pull it reach each of them.
-// TestSeveralManagers: more than one prefer different zones and nodes, and a drain takes one
-// at a time. One alone has nothing of this, so that no upgrade restarts it for that.
+// TestImageByDigest: the digest names the image of manager, hook and agent, regardless of the
+// tag, and Secrets to pull it reach each of them. TestSeveralManagers: more than one prefer
+// different zones and nodes, and a drain takes one at a time. One alone has nothing of this,
+// so that no upgrade restarts it for that.
 func TestSeveralManagers(t *testing.T) {
 	render := func(values string) (corev1.PodSpec, []*unstructured.Unstructured) {
 		objects := hubtest.MustRender(t, values)
@@ -597,7 +597,7 @@ func TestSchemaRejects(t *testing.T) {
 			values: "metrics: {readers: [{name: prometheus}]}", want: "metrics/readers/0",
 		},
 		"metrics that are secure in words": {values: "metrics: {secure: partly}", want: "metrics/secure"},
-		"profiles for everybody":           {values: `pprofBindAddress: ":6060"`, want: "pprofBindAddress"},
+		"profiles on all addresses":        {values: `pprofBindAddress: ":6060"`, want: "pprofBindAddress"},
 		"a timeout of no time":             {values: "cleanupTimeout: 0s", want: `cleanupTimeout: "0s" is no time at all`},
 		"no time for the Job":              {values: "cleanupJobTimeout: 0s", want: "cleanupJobTimeout"},
 		"a timeout without unit":           {values: `cleanupTimeout: "300"`, want: `cleanupTimeout: "300" is no duration: write a number and its unit`},
@@ -640,7 +640,7 @@ func TestSchemaRejects(t *testing.T) {
 			values: "access: {clusterProxy: {caBundle: ca}}",
 			want:   "access.clusterProxy.caBundle",
 		},
-		"a key beside the CA": {
+		"a key in addition to the CA": {
 			values: `access: {clusterProxy: {caBundle: "-----BEGIN CERTIFICATE-----\n-----BEGIN PRIVATE KEY-----"}}`,
 			want:   "access.clusterProxy.caBundle",
 		},
@@ -917,7 +917,7 @@ func TestCRDsAreNotTemplates(t *testing.T) {
 }
 
 // TestRightsOnDecisions: the manager writes PlacementDecisions of SIG-Multicluster, if at
-// all, and nobody writes those of Open Cluster Management.
+// all, and those of Open Cluster Management are not written.
 func TestRightsOnDecisions(t *testing.T) {
 	for values, want := range map[string][]string{
 		"":                            {"create", "delete", "list", "patch", "watch"},

@@ -145,7 +145,7 @@ func testConditionsOfAHealthyFleet(t *testing.T) {
 	})
 	f.wrote("an account", 0, map[string]int{"POST rolebindings": 2, "POST secrets": 1})
 
-	refused := f.name(1) // the addon that knows it is read anew all the time
+	refused := f.name(1) // the addon with its name is read again all the time
 	refuse := func(call apitest.Call) apitest.Fault {
 		if call.Resource == "clusterprofiles/status" && call.Method == http.MethodPatch && call.Mentions(refused) {
 			return apitest.Fault{Status: http.StatusForbidden, Reason: "Forbidden", Message: "a webhook refuses it"}

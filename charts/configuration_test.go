@@ -16,8 +16,8 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 )
 
-// testConfigurationOfAgents gives all clusters a configuration, one of them another one,
-// and that one a mistake. The test plays OCM's addon manager, which chooses each cluster's
+// testConfigurationOfAgents gives all clusters a configuration, one of them another one, and
+// that one an error. The test plays OCM's addon manager, which chooses each cluster's
 // configuration.
 func testConfigurationOfAgents(t *testing.T) {
 	s := newShell(t)

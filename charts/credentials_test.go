@@ -87,7 +87,7 @@ func TestDisabledHasNoRights(t *testing.T) {
 	}
 }
 
-// TestEveryModeIsFenced: what the manager writes besides tokens, it writes in every mode.
+// TestEveryModeIsFenced: the manager writes everything but tokens in every mode.
 func TestEveryModeIsFenced(t *testing.T) {
 	policies := func(values string) []string {
 		var names []string

@@ -75,7 +75,7 @@ func TestTheManagerKnowsThePolicies(t *testing.T) {
 // any more.
 func testThePoliciesAreWatched(t *testing.T) {
 	p := install(t)
-	checker, err := policies.New(server.User(t, hubtest.User), hubtest.Namespace)
+	checker, err := policies.New(server.User(t, hubtest.User), nil, hubtest.Namespace)
 	apitest.Must(t, err)
 	fine := map[string]string{}
 	for _, policy := range policies.All() {
@@ -174,7 +174,7 @@ func testThePoliciesAreWatched(t *testing.T) {
 	}
 	eventually("all are enforced again", nil)
 
-	stranger, err := policies.New(server.User(t, "somebody"), hubtest.Namespace)
+	stranger, err := policies.New(server.User(t, "somebody"), nil, hubtest.Namespace)
 	apitest.Must(t, err)
 	found, err := stranger.Check(t.Context())
 	apitest.Must(t, err)

@@ -209,7 +209,7 @@ func testTheManagerMaySendClustersOnlyItsAgents(t *testing.T) {
 			message string
 		}{
 			"in its own namespace": {of: "guest", in: "cluster-inventory-guest"},
-			"of its own host": {
+			"on its own host": {
 				of: cluster, in: "cluster-inventory-" + cluster, message: "only the ManifestWorks of its own agents",
 			},
 			"in another's":                           {of: "another", in: "cluster-inventory-guest", message: own},
@@ -259,7 +259,7 @@ func testTheManagerMaySendClustersOnlyItsAgents(t *testing.T) {
 			})
 		}
 	})
-	t.Run("the finalizer of a work, whatever is in it", func(t *testing.T) {
+	t.Run("the finalizer of a work with any content", func(t *testing.T) {
 		work := workOf(t, cluster)
 		changeContainer(t, "registry.example.com/removed-from-the-list:v1", "image")(work)
 		work.SetName("addon-cluster-inventory-deploy-1")
@@ -286,7 +286,7 @@ func testTheManagerMaySendClustersOnlyItsAgents(t *testing.T) {
 		err := p.manager.Patch(t.Context(), apply, client.Apply, client.FieldOwner("thief"), client.ForceOwnership) //nolint:staticcheck
 		checkAttempt(t, err, message)
 	})
-	t.Run("as somebody else", func(t *testing.T) {
+	t.Run("as another client", func(t *testing.T) {
 		user := rest.CopyConfig(server.User(t, hubtest.User))
 		user.Impersonate = rest.ImpersonationConfig{UserName: "admin", Groups: []string{"system:masters"}}
 		other := workOf(t, cluster)
@@ -295,7 +295,7 @@ func testTheManagerMaySendClustersOnlyItsAgents(t *testing.T) {
 			t.Errorf("the manager is told %v", err)
 		}
 	})
-	t.Run("nobody else is restricted", func(*testing.T) {
+	t.Run("other clients are not restricted", func(*testing.T) {
 		other.SetResourceVersion("")
 		p.MustCreate(other)
 	})
@@ -442,7 +442,7 @@ func workAttempts(t *testing.T, cluster string) map[string]workAttempt {
 			change:  change(t, workNamespace, `{field.cattle.io/projectId: p}`, "metadata", "annotations"),
 			message: "label and annotate only",
 		},
-		"rights for everybody who may view": {
+		"rights for all who may view": {
 			change:  change(t, workRole, `{rbac.authorization.k8s.io/aggregate-to-view: "true"}`, "metadata", "labels"),
 			message: "label and annotate only",
 		},
@@ -450,15 +450,15 @@ func workAttempts(t *testing.T, cluster string) map[string]workAttempt {
 			change:  change(t, workAgent, `{annotations: {sidecar.istio.io/inject: "true"}}`, "spec", "template", "metadata"),
 			message: "label and annotate only",
 		},
-		"a namespace that goes with the work": {
+		"a namespace that is deleted with the work": {
 			change: change(t, workNamespace, "prod", "metadata", "name"), message: "delete what it shares",
 		},
-		"everything goes with the work": {
+		"everything is deleted with the work": {
 			change: func(work *unstructured.Unstructured) {
 				unstructured.RemoveNestedField(work.Object, "spec", "deleteOption")
 			}, message: "delete what it shares",
 		},
-		"nothing goes with the work": {
+		"nothing is deleted with the work": {
 			change: spec(`{propagationPolicy: Orphan}`, "deleteOption"), message: "cluster inventory",
 		},
 		"a second owner, which keeps the work": {change: func(work *unstructured.Unstructured) {
@@ -481,7 +481,7 @@ func workAttempts(t *testing.T, cluster string) map[string]workAttempt {
 		"a second work": {
 			change: named("addon-cluster-inventory-deploy-1"), message: "only the ManifestWorks of its own agents",
 		},
-		"a condition that tells of an object": {change: spec(`[{resourceIdentifier: {group: apps, resource: deployments,
+		"a condition about an object": {change: spec(`[{resourceIdentifier: {group: apps, resource: deployments,
 			namespace: agents, name: cluster-inventory-agent}, conditionRules: [{type: CEL, condition: Tells, celExpressions: ["true"],
 			messageExpression: string(object.metadata)}]}]`, "manifestConfigs"), message: refusedReport},
 		"the agent's network policy": {change: add(t, policyFor("cluster-inventory-agent", "cluster-inventory-agent"))},
@@ -515,7 +515,7 @@ func workAttempts(t *testing.T, cluster string) map[string]workAttempt {
 		"the role cluster-admin": {
 			change: change(t, workBinding, "cluster-admin", "roleRef", "name"), message: "to its agents alone",
 		},
-		"its rights for somebody else": {
+		"its rights for another client": {
 			change: change(t, workBinding, `[{kind: Group, apiGroup: rbac.authorization.k8s.io, name: "system:authenticated"}]`,
 				"subjects"),
 			message: "to its agents alone",
@@ -574,7 +574,7 @@ func workAttempts(t *testing.T, cluster string) map[string]workAttempt {
 			change:  mount("[{name: hub-kubeconfig, mountPath: /var/run/hub, readOnly: true, subPath: a}]"),
 			message: refusedArguments,
 		},
-		"another address of its own": {
+		"another own address": {
 			changeContainer(t, "[{name: POD_IP, value: 192.0.2.1}]", "env"), "only its agents' program",
 		},
 		"another field of its pod": {
@@ -584,7 +584,7 @@ func workAttempts(t *testing.T, cluster string) map[string]workAttempt {
 		"another variable": {
 			changeContainer(t, "[{name: SSL_CERT_FILE, value: /var/run/hub/ca}]", "env"), "only its agents' program",
 		},
-		"another port of its own": {
+		"another own port": {
 			changeContainer(t, "[{name: health, containerPort: 9090}]", "ports"), "only its agents' program",
 		},
 		"a probe of another host": {
@@ -633,7 +633,7 @@ func workAttempts(t *testing.T, cluster string) map[string]workAttempt {
 		"another account":  {change: pod("default", "serviceAccountName"), message: "as restricted pods"},
 		"another kernel":   {pod("5", "priority"), "as restricted pods"},
 		"its own resolver": {pod(`{nameservers: [192.0.2.1]}`, "dnsConfig"), "as restricted pods"},
-		"a user of its own": {
+		"its own user": {
 			pod(`{runAsNonRoot: true, runAsUser: 5, fsGroup: 6, seccompProfile: {type: RuntimeDefault}}`, "securityContext"), "",
 		},
 		"the user root": {
@@ -756,7 +756,7 @@ func testTheManagerMayWriteOnlyCopies(t *testing.T) {
 		"a copy that another program finds":  {func(s *corev1.Secret) { s.Labels["argocd.argoproj.io/secret-type"] = "cluster" }, onlyItsOwn},
 		"a copy that a webhook labels":       {func(s *corev1.Secret) { s.Labels["example.com/cost-center"] = "x" }, ""},
 		"a copy that another program copies": {func(s *corev1.Secret) { s.Annotations["example.com/copy-to"] = "all" }, onlyItsOwn},
-		"a copy that goes with something else": {func(s *corev1.Secret) {
+		"a copy that is deleted with something else": {func(s *corev1.Secret) {
 			s.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "a", UID: "u"}}
 		}, onlyItsOwn},
 		"a copy with something else, as text": {func(s *corev1.Secret) { s.StringData = map[string]string{"a": "b"} }, "only a token and a CA"},
@@ -933,16 +933,16 @@ func testTheManagerMayCreateOnlyItsEvents(t *testing.T) {
 		change  func(*eventsv1.Event)
 		message string
 	}{
-		"its own":                 {func(*eventsv1.Event) {}, ""},
-		"about a Pod":             {func(e *eventsv1.Event) { e.Regarding.Kind = "Pod" }, onlyReported},
-		"about nothing":           {func(e *eventsv1.Event) { e.Regarding.Kind = "" }, onlyReported},
-		"in somebody else's name": {func(e *eventsv1.Event) { e.ReportingController = "kubelet" }, onlyReported},
-		"in another namespace":    {func(e *eventsv1.Event) { e.Namespace = "default" }, onlyReported},
-		"with a token":            {func(e *eventsv1.Event) { e.Note = "x" + token + "." }, "no token into an event"},
-		"with a token as action":  {func(e *eventsv1.Event) { e.Action = token }, "no token into an event"},
-		"annotated":               {func(e *eventsv1.Event) { e.Annotations = map[string]string{"a": token} }, "no token into an event"},
-		"that is held":            {func(e *eventsv1.Event) { e.Finalizers = []string{"example.com/hold"} }, "no finalizers"},
-		"that goes with another": {func(e *eventsv1.Event) {
+		"its own":                  {func(*eventsv1.Event) {}, ""},
+		"about a Pod":              {func(e *eventsv1.Event) { e.Regarding.Kind = "Pod" }, onlyReported},
+		"about nothing":            {func(e *eventsv1.Event) { e.Regarding.Kind = "" }, onlyReported},
+		"in another client's name": {func(e *eventsv1.Event) { e.ReportingController = "kubelet" }, onlyReported},
+		"in another namespace":     {func(e *eventsv1.Event) { e.Namespace = "default" }, onlyReported},
+		"with a token":             {func(e *eventsv1.Event) { e.Note = "x" + token + "." }, "no token into an event"},
+		"with a token as action":   {func(e *eventsv1.Event) { e.Action = token }, "no token into an event"},
+		"annotated":                {func(e *eventsv1.Event) { e.Annotations = map[string]string{"a": token} }, "no token into an event"},
+		"that is held":             {func(e *eventsv1.Event) { e.Finalizers = []string{"example.com/hold"} }, "no finalizers"},
+		"that is deleted with another": {func(e *eventsv1.Event) {
 			e.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "none", UID: "none"}}
 		}, "no owners"},
 	} {
@@ -1023,10 +1023,10 @@ func testTheManagerMayChangeOnlyItsPartOfAnAddon(t *testing.T) {
 	for name, attempt := range map[string]struct{ status, message string }{
 		"a condition": {`{"status":{"conditions":[{"type":"A","status":"True","reason":"R","message":"",
 			"lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`, ""},
-		"its agent's certificate":         {registration(user, "system:authenticated"), ""},
-		"a certificate for somebody else": {registration("admin", "system:authenticated"), subject},
-		"an agent's of another cluster":   {registration(strings.Replace(user, cluster, "c2", 1), "system:authenticated"), subject},
-		"a certificate for another group": {registration(user, "admins"), subject},
+		"its agent's certificate":          {registration(user, "system:authenticated"), ""},
+		"a certificate for another client": {registration("admin", "system:authenticated"), subject},
+		"an agent's of another cluster":    {registration(strings.Replace(user, cluster, "c2", 1), "system:authenticated"), subject},
+		"a certificate for another group":  {registration(user, "admins"), subject},
 		"a certificate of another signer": {`{"status":{"registrations":[{"type":"customSigner",
 			"customSigner":{"signerName":"example.com/signer","subject":{"user":"admin"}}}]}}`, subject},
 		"the agent's namespace": {`{"status":{"namespace":"agents"}}`, ""},
@@ -1110,7 +1110,7 @@ func testTheManagerMayChangeOnlyItsPartOfAnAddon(t *testing.T) {
 }
 
 // A tenant that may write RoleBindings must not prevent the manager from writing its own.
-func testNobodyMaySquatGrants(t *testing.T) {
+func testGrantsCannotBeSquatted(t *testing.T) {
 	p := install(t)
 	team := p.namespace("team", binding())
 	// A tenant that administrates its namespace holds there what the grant would grant.
@@ -1137,7 +1137,7 @@ func testNobodyMaySquatGrants(t *testing.T) {
 		"the manager's own, by a tenant": {
 			tenant, func(*rbacv1.RoleBinding) {}, "only users who may bind the ClusterRole of this name",
 		},
-		"for somebody else": {
+		"for another client": {
 			p, func(b *rbacv1.RoleBinding) { b.Subjects[0].Namespace = team }, "the cluster inventory's own",
 		},
 		"of another role": {p, func(b *rbacv1.RoleBinding) { b.RoleRef.Name = "view" }, "the cluster inventory's own"},
@@ -1162,8 +1162,8 @@ func testNobodyMaySquatGrants(t *testing.T) {
 }
 
 // Who may delete RoleBindings ends a grant at once. Deleted after its dependants, it would stay
-// as long as somebody holds one of those.
-func testNobodyMayDelayTheEndOfAGrant(t *testing.T) {
+// as long as a finalizer holds one of those.
+func testTheEndOfAGrantCannotBeDelayed(t *testing.T) {
 	p := install(t)
 	team := p.namespace("team", binding())
 	p.eventuallyBinds(team, own(tokenTarget))
@@ -1191,7 +1191,7 @@ func testNobodyMayDelayTheEndOfAGrant(t *testing.T) {
 
 // Where a tenant administrates its namespace, it must not take from the manager what it needs to
 // withdraw a copy, nor hide that there may be one.
-func testNobodyMayTakeAGrant(t *testing.T) {
+func testGrantsCannotBeTaken(t *testing.T) {
 	p := install(t)
 	team, cluster := p.namespace("team", binding()), p.namespace("cluster1", ocmtest.Addon(""))
 	grants := map[string]*rbacv1.RoleBinding{team: own(tokenTarget), cluster: own(tokenSource)}
@@ -1240,7 +1240,8 @@ func testNobodyMayTakeAGrant(t *testing.T) {
 		checkAttempt(t, p.manager.Delete(t.Context(), grant.DeepCopy(), client.DryRunAll), "")
 	}
 
-	// Nothing holds a namespace that is being deleted, whoever Kubernetes' controller is.
+	// Nothing holds a namespace that is being deleted, no matter as whom Kubernetes' controller
+	// runs.
 	p.MustDelete(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: team}})
 	p.Eventually("the grant may be deleted", func() string {
 		if err := tenant.Delete(t.Context(), grants[team].DeepCopy()); err != nil {

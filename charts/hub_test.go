@@ -21,8 +21,8 @@ const patience = 2 * apitest.Patience
 // settled is how long nothing may be written for it to count as nothing.
 const settled = 3 * time.Second
 
-// server is the one hub of this package. Everything that a test leaves on it is
-// in namespaces of its own and belongs to no cluster any more.
+// server is the one hub of this package. Everything that a test leaves on it is in separate
+// namespaces and belongs to no cluster any more.
 var server = apitest.New(
 	apitest.Hub(), apitest.AgentRevision(), apitest.ClusterProfile(), apitest.PlacementDecision(),
 	apitest.ManagedServiceAccount(), apitest.ManagedProxyConfiguration(),
@@ -106,7 +106,7 @@ func TestOnAHub(t *testing.T) {
 	t.Run("installing before cluster-proxy", testInstallingBeforeClusterProxy)
 	t.Run("the manager may bind nothing else", testTheManagerMayBindNothingElse)
 	t.Run("the manager may write no Role", testTheManagerMayWriteNoRole)
-	t.Run("the manager may send clusters nothing but its agents", testTheManagerMaySendClustersOnlyItsAgents)
+	t.Run("the manager may send clusters only its agents", testTheManagerMaySendClustersOnlyItsAgents)
 	t.Run("works of agents stay as they are, and pass at the limits", testWorksOfAgents)
 	t.Run("the manager may write no Secret but copies", testTheManagerMayWriteOnlyCopies)
 	t.Run("the manager may send consumers only to cluster-proxy", testTheManagerMaySendConsumersOnlyToClusterProxy)
@@ -118,9 +118,9 @@ func TestOnAHub(t *testing.T) {
 	t.Run("the manager may hold its Lease only for a moment", testTheManagerMayHoldItsLeaseOnlyForAMoment)
 	t.Run("a manager leads after a theft", testAManagerLeadsAfterATheft)
 	t.Run("the policies are watched", testThePoliciesAreWatched)
-	t.Run("nobody may squat or hold the manager's grants", testNobodyMaySquatGrants)
-	t.Run("nobody may delay the end of a grant", testNobodyMayDelayTheEndOfAGrant)
-	t.Run("nobody may take a grant", testNobodyMayTakeAGrant)
+	t.Run("the manager's grants cannot be squatted or held", testGrantsCannotBeSquatted)
+	t.Run("the end of a grant cannot be delayed", testTheEndOfAGrantCannotBeDelayed)
+	t.Run("grants cannot be taken", testGrantsCannotBeTaken)
 	t.Run("the manager reads nothing of others", testTheManagerReadsNothingOfOthers)
 	t.Run("there is no way around the policies", testNoWayAroundThePolicies)
 	t.Run("pods are accepted where only restricted ones are", testPodsAreAcceptedWhereRestricted)

@@ -219,7 +219,7 @@ func TestRulesAndDashboardComeFromTheFiles(t *testing.T) {
 	}
 }
 
-// otherMetrics are those that alerts and dashboard use besides this addon's own:
+// otherMetrics are those that alerts and dashboard use in addition to this addon's own:
 // controller-runtime's, with their labels, and Prometheus' of a process.
 var otherMetrics = map[string][]string{
 	"leader_election_master_status": {"name"},
@@ -353,7 +353,7 @@ func queries(t *testing.T) map[string]string {
 	return all
 }
 
-// TestEveryMetricIsShown: a metric that nobody looks at is not worth its series.
+// TestEveryMetricIsShown: a metric that no dashboard or alert shows is not worth its series.
 func TestEveryMetricIsShown(t *testing.T) {
 	all := queries(t)
 	for _, metric := range metrics.All() {

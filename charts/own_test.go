@@ -77,7 +77,7 @@ func testTheManagerMayWriteOnlyItsConfigMap(t *testing.T) {
 		checkAttempt(t, patch(`{"data":{"ca":"c"}}`), "")
 		p.MustMerge(own, `{"metadata":{"labels":{"inventory.open-cluster-management.io/direct-access":null}}}`)
 	})
-	t.Run("nobody else is restricted", func(*testing.T) {
+	t.Run("other clients are not restricted", func(*testing.T) {
 		theirs := labelled("theirs")
 		p.MustCreate(theirs)
 		p.MustDelete(theirs)
@@ -119,7 +119,7 @@ func testTheManagerMayHoldItsLeaseOnlyForAMoment(t *testing.T) {
 		"as when it is given up":        {seconds: 1, holders: 7, change: func(l *coordinationv1.Lease) { l.Spec.HolderIdentity = ptr.To("") }},
 		"after it was deleted":          {seconds: 10, holders: 0},
 		"for longer":                    {seconds: 61, holders: 8, message: forLong},
-		"for ever":                      {seconds: 2000000000, holders: 8, message: forLong},
+		"forever":                       {seconds: 2000000000, holders: 8, message: forLong},
 		"so that the counter overflows": {seconds: 10, holders: 1<<31 - 1, message: oneByOne},
 		"two holders later":             {seconds: 10, holders: 9, message: oneByOne},
 		"held by a finalizer": {seconds: 10, holders: 8, change: func(l *coordinationv1.Lease) {
@@ -145,7 +145,7 @@ func testTheManagerMayHoldItsLeaseOnlyForAMoment(t *testing.T) {
 		seconds, holders int32
 		message          string
 	}{
-		"created anew": {10, 0, ""}, "created for longer": {61, 0, forLong}, "created with an overflow": {10, 1<<31 - 1, oneByOne},
+		"recreated": {10, 0, ""}, "created for longer": {61, 0, forLong}, "created with an overflow": {10, 1<<31 - 1, oneByOne},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := p.manager.Create(t.Context(), lease(own.Name, attempt.seconds, attempt.holders), client.DryRunAll)
@@ -154,15 +154,15 @@ func testTheManagerMayHoldItsLeaseOnlyForAMoment(t *testing.T) {
 	}
 	before.ResourceVersion, before.UID = "", ""
 	p.MustCreate(before)
-	t.Run("nobody else is restricted", func(*testing.T) {
+	t.Run("other clients are not restricted", func(*testing.T) {
 		theirs := lease("theirs", 2000000000, 0)
 		p.MustCreate(theirs)
 		p.MustDelete(theirs)
 	})
 }
 
-// What the policy leaves a thief is the Lease for a minute from the last request, whatever its times
-// say. Meanwhile, the metric shows that no manager leads.
+// What the policy leaves a thief is the Lease for a minute from the last request, regardless of its
+// times. Meanwhile, the metric shows that no manager leads.
 func testAManagerLeadsAfterATheft(t *testing.T) {
 	p := install(t)
 	own := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: hubtest.Namespace, Name: "cluster-inventory-manager"}}

@@ -163,7 +163,7 @@ func testTheManagerMayBindNothingElse(t *testing.T) {
 		// The other policy finds its parameter there, so it refuses the content.
 		"copies under the name for tokens": {cluster, changed(own(tokenTarget), rename(tokenSource)), either},
 		"tokens under the name for copies": {team, changed(own(tokenSource), rename(tokenTarget)), either},
-		"somebody else": {
+		"another client": {
 			team,
 			changed(own(tokenTarget), subject("ServiceAccount", team, "cluster-inventory-manager")),
 			either,
@@ -173,12 +173,12 @@ func testTheManagerMayBindNothingElse(t *testing.T) {
 			changed(own(tokenTarget), subject("ServiceAccount", hubtest.Namespace, "default")),
 			either,
 		},
-		"everybody": {
+		"all users": {
 			team,
 			changed(own(tokenTarget), subject("Group", "", "system:authenticated")),
 			either,
 		},
-		"somebody else beside itself": {team, changed(own(tokenTarget), func(b *rbacv1.RoleBinding) {
+		"another client beside itself": {team, changed(own(tokenTarget), func(b *rbacv1.RoleBinding) {
 			b.Subjects = append(b.Subjects, rbacv1.Subject{Kind: "ServiceAccount", Namespace: team, Name: "a"})
 		}), either},
 		"a Role that gives nothing": {
@@ -239,7 +239,7 @@ func testTheManagerMayBindNothingElse(t *testing.T) {
 			t.Errorf("the manager is told %v", err)
 		}
 	})
-	t.Run("nobody else is restricted", func(*testing.T) {
+	t.Run("other clients are not restricted", func(*testing.T) {
 		theirs := own("view")
 		theirs.Namespace, theirs.Name = plain, "theirs"
 		p.MustCreate(theirs)
@@ -264,7 +264,7 @@ func TestPoliciesWaitForTheirParameters(t *testing.T) {
 		}
 		return fmt.Sprint("the answer: ", err)
 	})
-	// Kubernetes' garbage collector ends what somebody had deleted after its dependants.
+	// Kubernetes' garbage collector ends what was deleted after its dependants.
 	p.MustMerge(held, `{"metadata":{"finalizers":null}}`)
 	server.Install(t, apitest.Hub(), apitest.ClusterProfile())
 	p.eventuallyBinds(p.namespace("team", binding()), own(tokenTarget))

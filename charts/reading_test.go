@@ -68,7 +68,7 @@ func (h *installed) setRights(values, before string) {
 	}
 }
 
-// TestWorksAndGrantsAreReadByName but for ManifestWorks with agent.hosted.enabled.
+// TestWorksAndGrantsAreReadByName except ManifestWorks with agent.hosted.enabled.
 func TestWorksAndGrantsAreReadByName(t *testing.T) {
 	for values, want := range map[string][]string{
 		"":            nil,

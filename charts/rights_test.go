@@ -15,7 +15,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/internal/manifesttest"
 )
 
-// TestEveryRightIsDocumented: whoever reviews the chart reads its README, so each rule of its
+// TestEveryRightIsDocumented: reviewers of the chart read its README, so each rule of its
 // roles is in one row of the table there, with who has it, its verbs and its resources.
 func TestEveryRightIsDocumented(t *testing.T) {
 	readme, err := os.ReadFile(filepath.Join(chartDir, "README.md"))

@@ -59,7 +59,7 @@ func TestInstallPlacementIsNotChangedUnderTheClusters(t *testing.T) {
 		"groups become smaller": {
 			has: groupsOf("Placements", noGroups), gets: groupsOf("Placements", ofTen), addon: true, decided: true, refused: regroups,
 		},
-		"groups are added in the step to Manual, which comes first": {
+		"groups are added in the step to Manual, which is first": {
 			has: groupsOf("Placements", noGroups), gets: groupsOf("Manual", canary), addon: true, decided: true, refused: regroups,
 		},
 		"no cluster has the addon": {
@@ -71,7 +71,7 @@ func TestInstallPlacementIsNotChangedUnderTheClusters(t *testing.T) {
 		"the same groups, with the default written out": {
 			has: groupsOf("Placements", canary), gets: groupsOf("Placements", sameCanary), addon: true, decided: true,
 		},
-		"GitOps, where nobody looks": {
+		"GitOps, where changes are not watched": {
 			has: groupsOf("Placements", noGroups), addon: true, decided: true,
 			gets: "{gitOps: true, access: {clusterProxy: {enabled: false}}, " + strings.TrimPrefix(groupsOf("Placements", canary)+"}", "{"),
 		},
@@ -82,7 +82,7 @@ func TestInstallPlacementIsNotChangedUnderTheClusters(t *testing.T) {
 		"second step: other groups": {
 			has: groupsOf("Manual", noGroups), gets: groupsOf("Manual", canary), addon: true, decided: true,
 		},
-		"second step, where somebody has set Manual by hand": {
+		"second step, where a user has set Manual by hand": {
 			has: groupsOf("Placements", noGroups), live: "Manual", gets: groupsOf("Manual", canary), addon: true, decided: true,
 		},
 		"third step, before the Placement has decided": {

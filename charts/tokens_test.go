@@ -138,7 +138,7 @@ func testTokensUnderTheChartsRightsAndPolicies(t *testing.T) {
 	c.MustCreate(forged)
 	c.CleanUp(forged)
 
-	// Unbound, the token goes at once, although somebody holds the profile.
+	// Unbound, the token is withdrawn at once, although a finalizer holds the profile.
 	c.MustMerge(profile, `{"metadata":{"finalizers":["example.com/hold"]}}`)
 	c.MustDelete(bound)
 	c.eventuallyWithdrawn(team)
@@ -169,11 +169,11 @@ func testTokensUnderTheChartsRightsAndPolicies(t *testing.T) {
 	c.start()
 	c.eventuallyWithdrawn(team)
 
-	// It comes back.
+	// It is created again.
 	c.MustCreate(ocmtest.Addon(c.cluster))
 	c.eventually(true, c.copyIn(team))
 
-	// An account that names no namespace goes nowhere, or wherever its cluster is
+	// An account that names no namespace is copied nowhere, or wherever its cluster is
 	// published.
 	held := c.holdWhatIsDeleted(team)
 	c.MustMerge(c.account, `{"metadata":{"annotations":null}}`)
@@ -183,7 +183,7 @@ func testTokensUnderTheChartsRightsAndPolicies(t *testing.T) {
 	c.eventually(true, c.copyIn(team))
 	c.eventually(false, c.copyIn(unbound))
 
-	// Somebody deletes the CRD of the set bindings, and restores it with them.
+	// A user deletes the CRD of the set bindings, and restores it with them.
 	profile, copied := ocmtest.OurProfile(team, c.cluster), c.copyIn(team)
 	c.MustGet(profile)
 	c.MustGet(copied)

@@ -18,7 +18,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 )
 
-// fenced is a kind of which the manager may write some objects.
+// fenced is a kind; the manager may write only some of its objects.
 type fenced struct {
 	may         string // an object that the manager may write; CLUSTER stands for its namespace
 	path, value string // what it may not write there, as an operation of a JSON patch
@@ -104,7 +104,7 @@ regarding: {kind: ClusterProfile, name: c1, namespace: CLUSTER}`,
 }
 
 // testNoWayAroundThePolicies: what the manager may not write it may not write by any request,
-// nor in the name of somebody who may.
+// nor in the name of a user who may.
 func testNoWayAroundThePolicies(t *testing.T) {
 	p := install(t)
 	p.hostAgents() // which lets it write ManifestWorks of more names

@@ -3,7 +3,7 @@
 # profile), credentials (how long a copied token takes to follow its account, and to be
 # removed), agent (how much memory it needs with N properties), scale (what N simulated
 # clusters cost; N may be several numbers, such as 1000,3000,10000, each on a fresh hub), or
-# placement (what N simulated clusters lose while Placements choose them all along; several
+# placement (what N simulated clusters lose while Placements choose them without interruption; several
 # numbers as well). Results of these two are written to OUT; PARTS leaves some of them out.
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -7,6 +7,14 @@ tool="go tool -modfile=$PWD/hack/tools/golangci-lint/go.mod golangci-lint"
 config=$PWD/.golangci.yaml
 echo "lint: the addon"
 $tool run --config "$config" ./...
+echo "lint: words"
+# Comments say which client, user or caller they mean.
+if grep -rnE --include='*.go' --exclude-dir=orders \
+	'//.*\b([Ww]hoever|[Aa]nybody|[Nn]obody|[Ss]omebody|[Ee]verybody|as far as|for ever|for good|anew|once more|next to no|all along|past every cache)\b' \
+	pkg cmd internal charts; then
+	echo "lint: these comments contain words that CONTRIBUTING.md advises against" >&2
+	exit 1
+fi
 echo "lint: the fleet"
 (cd test/fleet && $tool run --config "$config" ./...)
 echo "lint: the journeys"

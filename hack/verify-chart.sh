@@ -47,7 +47,7 @@ for values in charts/testdata/values/*.yaml; do
 	tool kubeconform -strict -summary -skip "$skip" \
 		-schema-location "$dir/schemas/{{.ResourceKind}}{{.KindSuffix}}.json" "$dir/$name.yaml"
 	more=()
-	# NetworkPolicies are off unless somebody who knows the network asks for them.
+	# NetworkPolicies are off unless a user who knows the network asks for them.
 	[ "$name" != default ] || more=(--ignore-test pod-networkpolicy)
 	tool kube-score score --output-format ci "${ignored[@]}" "${more[@]}" "$dir/$name.yaml" >"$dir/score" || {
 		grep -v '^\[OK\]\|^\[SKIPPED\]' "$dir/score" >&2

@@ -26,8 +26,8 @@ for dir in . test/fleet test/e2e test/faults test/monitoring hack/tools/*/; do
 	echo "verify: module $dir is tidy"
 	(cd "$copy/$dir" && go mod tidy -diff) || { echo "verify: run go mod tidy in $dir" >&2; exit 1; }
 done
-echo "verify: reverts of known fixes apply"
-for patch in test/faults/reverts/*.patch; do
+echo "verify: reverts of known fixes and patches of other versions apply"
+for patch in test/faults/reverts/*.patch test/faults/versions/*.patch; do
 	git -C "$copy" apply --check "$patch" || { echo "verify: $patch does not apply" >&2; exit 1; }
 done
 hack/verify-chart.sh

@@ -471,7 +471,7 @@ func whoAmI(t *testing.T, config *rest.Config) string {
 	return review(t, kubernetes.NewForConfigOrDie(config)).Username
 }
 
-// tokenID tells one token of an account from another.
+// tokenID distinguishes the tokens of an account.
 func tokenID(t *testing.T, client *kubernetes.Clientset) string {
 	t.Helper()
 	ids := review(t, client).Extra["authentication.kubernetes.io/credential-id"]

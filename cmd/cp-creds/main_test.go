@@ -163,7 +163,7 @@ type result struct {
 	stdout, stderr string
 }
 
-// call runs a program with nothing but the given environment.
+// call runs a program with only the given environment.
 func call(t *testing.T, program string, env []string, args ...string) result {
 	t.Helper()
 	var stdout, stderr bytes.Buffer

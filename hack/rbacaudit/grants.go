@@ -74,7 +74,7 @@ var boundLater = map[string]struct {
 	"open-cluster-management:cluster-inventory:agent-on-hub": {
 		agentOnHub, scope{title: "the namespace of its cluster", own: true},
 	},
-	// For whoever reads the metrics: nobody of this addon.
+	// For users who read the metrics; not bound by this addon.
 	"open-cluster-management:cluster-inventory:metrics-reader": {},
 }
 

@@ -17,8 +17,8 @@ type row struct {
 	names    map[string]map[string]bool
 }
 
-// judgeGrants returns what is wrong with the grants, whatever is used: wildcards, what is
-// granted twice, and exceptions for what is not granted.
+// judgeGrants returns what is wrong with the grants, regardless of their use: wildcards, what
+// is granted twice, and exceptions for what is not granted.
 func judgeGrants(grants []grant, known exceptions) []string {
 	var findings []string
 	for i, g := range grants {
@@ -92,7 +92,7 @@ func enter(rows []row, u use, count int) (problem string) {
 	case u.as != "":
 		return fmt.Sprintf("%s as %s: nobody of this addon may act as another user", u, u.as)
 	case !u.allowed:
-		// It may have come too early, too late, or from where it is not granted any more.
+		// It may have been too early, too late, or from where it is not granted any more.
 		isOfTheKind := func(r row) bool {
 			return r.who == who && r.about(u.group, u.resource) && slices.Contains(r.verbs, u.verb)
 		}

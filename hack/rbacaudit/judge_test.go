@@ -167,7 +167,7 @@ func TestRightsAreComparedWithTheirUse(t *testing.T) {
 		want   []string
 	}{
 		"a right that is used":              {grants: things, events: lists()},
-		"a right that nobody uses":          {grants: things, want: []string{unused}},
+		"an unused right":                   {grants: things, want: []string{unused}},
 		"a right that only a policy denies": {grants: things, events: lists(denied)},
 		"a right that RBAC refuses, for instance before it is bound": {
 			grants: things, events: lists(refused), want: []string{unused},
@@ -194,11 +194,11 @@ func TestRightsAreComparedWithTheirUse(t *testing.T) {
 				unused,
 			},
 		},
-		"a right that only somebody else uses as the manager": {
+		"a right that only another user uses as the manager": {
 			grants: things, want: []string{unused},
 			events: []logged{asked("admin", "list", "things", "m", actingAs(managerUser), byProgram("manager/v0"))},
 		},
-		"the manager as somebody else": {grants: things, events: lists(actingAs("admin")), want: []string{
+		"the manager as another user": {grants: things, events: lists(actingAs("admin")), want: []string{
 			"manager: list things.g " + ofAll + " as admin: nobody of this addon may act as another user (1 requests)",
 			unused,
 		}},
@@ -216,7 +216,7 @@ func TestRightsAreComparedWithTheirUse(t *testing.T) {
 				asked(managerUser, "patch", "c1:things/status=c1", "m"), asked(managerUser, "patch", "a:things/status=c2", "m"),
 			},
 		},
-		"a name that nobody uses": {
+		"an unused name": {
 			grants: []grant{granted(manager, "m", "things", []string{"one", "two"}, "list", "watch")},
 			events: []logged{
 				asked(managerUser, "list", "things=one", "m"), asked(managerUser, "watch", "things=one", "m"),
@@ -230,13 +230,13 @@ func TestRightsAreComparedWithTheirUse(t *testing.T) {
 				notGranted("manager: list things.g "+ofAll, "m"),
 			},
 		},
-		"a right by a role of somebody else's": {
+		"a right by a role of another program": {
 			grants: things, events: append(lists(), asked(managerUser, "list", "secrets", "theirs")),
 			want: []string{
 				notGranted("manager: list secrets.g "+ofAll, "theirs"),
 			},
 		},
-		"a granted right, by a role of somebody else's": {
+		"a granted right, by a role of another program": {
 			grants: things, events: append(lists(), asked(managerUser, "list", "things", "theirs")),
 			want: []string{
 				notGranted("manager: list things.g "+ofAll, "theirs"),
@@ -248,7 +248,7 @@ func TestRightsAreComparedWithTheirUse(t *testing.T) {
 				notGranted("manager: delete things.g x "+ofAll, ""),
 			},
 		},
-		"what Kubernetes allows everybody": {grants: things, events: append(lists(),
+		"what Kubernetes allows all users": {grants: things, events: append(lists(),
 			asked(managerUser, "create", "reviews", "system:basic-user"),
 			asked(managerUser, "get", "", "system:discovery", atPath("/apis")),
 		)},
@@ -329,7 +329,7 @@ func TestRightsAreComparedWithTheirUse(t *testing.T) {
 				on("c1"), refused,
 			)},
 		},
-		"cp-creds, whatever the consumer's account and role": {
+		"cp-creds, with any account and role of the consumer": {
 			grants: []grant{pluginGrant},
 			events: []logged{asked("system:serviceaccount:team:reader", "get", "team:secrets=c1-a", "readers",
 				byProgram("cluster-inventory-cp-creds"), func(l *logged) { l.ObjectRef.APIGroup = "" })},
@@ -345,7 +345,7 @@ func TestRightsAreComparedWithTheirUse(t *testing.T) {
 				"`cp-creds`: secrets (the consumer's namespace): get is unused",
 			},
 		},
-		"the consumer itself is nobody of this addon": {
+		"the consumer itself is none of this addon's accounts": {
 			grants: things,
 			events: append(lists(), asked("system:serviceaccount:team:reader", "list", "team:secrets", "readers")),
 		},

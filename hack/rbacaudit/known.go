@@ -68,7 +68,7 @@ type exceptions struct {
 	rare []exception
 	// wide are those that cannot be restricted to names or namespaces, for the table.
 	wide []exception
-	// byValue are what the chart grants besides with a value that one of the journeys sets.
+	// byValue are what the chart also grants with a value that one of the journeys sets.
 	byValue []grant
 }
 

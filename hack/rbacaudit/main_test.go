@@ -17,7 +17,7 @@ import (
 
 const root = "../.."
 
-// Whoever adds a right says so in docs/security.md, where reviewers see it.
+// Every added right must be listed in docs/security.md, where reviewers see it.
 func TestTheTableOfRightsIsThatOfChartAndManifests(t *testing.T) {
 	grants, err := allGrants(hubtest.MustRender(t, ""))
 	apitest.Must(t, err)
@@ -123,7 +123,7 @@ func TestOnlyThisAddonGetsRights(t *testing.T) {
 	named := func(name string) string { return account + strings.Replace(role, "NAME", `"`+name+`"`, 1) }
 	tests := map[string]struct{ objects, want string }{
 		"the manager":                     {named("r") + binding("r", own), ""},
-		"nobody":                          {named("r"), "nobody is bound to ClusterRole r"},
+		"no subject":                      {named("r"), "nobody is bound to ClusterRole r"},
 		"a group":                         {named("r") + binding("r", group), stranger},
 		"another account":                 {named("r") + binding("r", own+", "+another), stranger},
 		"an account of another namespace": {named("r") + binding("r", theirs), stranger},

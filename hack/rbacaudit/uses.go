@@ -30,7 +30,7 @@ const (
 	podNameKey    = "authentication.kubernetes.io/pod-name"
 )
 
-// use is a kind of request that somebody made.
+// use is a kind of request that was made.
 type use struct {
 	who string
 	// home is the namespace of the account, or the name of the agent's cluster.
@@ -172,8 +172,8 @@ func (all *usage) add(event *auditv1.Event, cluster, release string) {
 var agentUser = regexp.MustCompile(
 	`^system:open-cluster-management:cluster:([^:]+):addon:cluster-inventory:agent:cluster-inventory$`)
 
-// identify says who made a request, and where its home is; who is empty if it was nobody of
-// this addon. The user counts that sent it, whoever it was made as.
+// identify says who made a request, and where its home is; who is empty if it was none of
+// this addon's accounts. The user that sent it counts, not one that it impersonates.
 func identify(event *auditv1.Event, cluster, release string) (who, home string) {
 	namespace, account, isAccount := strings.Cut(strings.TrimPrefix(event.User.Username, accountPrefix), ":")
 	isAccount = isAccount && strings.HasPrefix(event.User.Username, accountPrefix)

@@ -26,7 +26,7 @@ func TestOthersConsumersRunOnlyOnRequest(t *testing.T) {
 	}
 }
 
-// A package that runs in parts runs every test in one of them, on a fleet of its own, and no
+// A package that runs in parts runs every test in one of them, on its own fleet, and no
 // package is forgotten or runs twice.
 func TestJourneysRunOnce(t *testing.T) {
 	t.Chdir("../..")

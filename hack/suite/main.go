@@ -3,7 +3,7 @@
 // each package took.
 //
 // The journeys mostly wait, one of them for a token to expire, so they run in parallel with
-// the other tests, each package of them on a fleet of its own.
+// the other tests, each package of them on its own fleet.
 package main
 
 import (
@@ -45,7 +45,7 @@ type suite struct {
 	// sideBySide is how many packages run at once; 0 means one per CPU.
 	sideBySide int
 	// only and skip select tests, unless the caller does. Parts of a package that run at the same
-	// time need fleets of their own, so a part has a name.
+	// time need their own fleets, so a part has a name.
 	only, skip, part string
 }
 
@@ -73,9 +73,9 @@ func jobs(mode string) ([][]suite, error) {
 	// quick start on a hub that manages itself: e2e has them.
 	short := journeys
 	short.without = append(short.without[:1:1], "/journeys/slices", "/journeys/localcluster")
-	// The journeys with tokens take longest, so the guides among them run on a fleet of their own,
-	// and after them some of the other journeys. The fleets that wait for the end of a token and of
-	// certificates take a quarter of an hour and hardly any CPU time, so they come beside the others.
+	// The journeys with tokens take longest, so the guides among them run on their own fleet, and
+	// after them some of the other journeys. The fleets that wait for the end of a token and of
+	// certificates take a quarter of an hour and almost no CPU time, so they run beside the others.
 	const later, token, certificates = "/journeys/inventory", "/journeys/expiry", "/journeys/registration"
 	short.sideBySide, short.skip = 2, guides
 	short.without = append(short.without, later, token, certificates)

@@ -32,7 +32,7 @@ const (
 func Hub() CRDs { return newestOnly(HubInAllVersions()) }
 
 // HubInAllVersions is Hub for programs that read older versions, too. Without a conversion
-// webhook, an object has the same fields in all of them, as far as each version knows them.
+// webhook, an object has the same fields in all versions that know them.
 func HubInAllVersions() CRDs {
 	return ModuleFiles(ocmAPIModule,
 		"cluster/v1/0000_00_clusters.open-cluster-management.io_managedclusters.crd.yaml",
@@ -56,7 +56,8 @@ func Spoke() CRDs {
 	)
 }
 
-// AddOnPlacementScore is what Open Cluster Management's placement controller reads besides Hub.
+// AddOnPlacementScore is what Open Cluster Management's placement controller reads in addition
+// to Hub.
 func AddOnPlacementScore() CRDs {
 	return ModuleFiles(ocmAPIModule,
 		"cluster/v1alpha1/0000_05_clusters.open-cluster-management.io_addonplacementscores.crd.yaml")
@@ -246,7 +247,7 @@ func makeListsAtomic(schema *apiextensionsv1.JSONSchemaProps) {
 	}
 }
 
-// moduleDirs caches the answers of "go list", each of which costs a process.
+// moduleDirs caches the output of "go list", because each call costs a process.
 var moduleDirs sync.Map
 
 func moduleDir(module string) (string, error) {

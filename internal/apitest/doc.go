@@ -9,9 +9,8 @@
 //
 // # Servers
 //
-// A package of tests shares servers, started when first needed. A test that
-// changes cluster-wide state (CRDs, a stopped server) starts one of its own with
-// Start.
+// A package of tests shares servers, started when first needed. A test that changes
+// cluster-wide state (CRDs, a stopped server) starts its own with Start.
 //
 //	var hub = apitest.New(apitest.Hub(), apitest.ClusterProfile())
 //

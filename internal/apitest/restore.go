@@ -38,8 +38,8 @@ func (s *Server) installNamed(tb testing.TB, name string, sources []CRDs) {
 }
 
 // Backup copies all objects of a kind, and returns a function that recreates them with the
-// status they had, like a restored backup. The kind must have a status subresource. An
-// object that exists already, because somebody else was first, stays as it is.
+// status they had, like a restored backup. The kind must have a status subresource. An object
+// that exists already, because another client was first, stays as it is.
 func (w *World) Backup(list client.ObjectList) (restore func()) {
 	w.T.Helper()
 	w.MustList(list)

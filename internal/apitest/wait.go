@@ -76,8 +76,8 @@ func Stays(tb testing.TB, duration time.Duration, what string, check func() stri
 	}
 }
 
-// poll calls check until enough accepts its result or the limit is over, and
-// returns the last result. It checks once more at the end.
+// poll calls check until enough accepts its result or the limit is over, and returns the last
+// result. It checks a last time at the end.
 func poll(limit, slowest time.Duration, check func() string, enough func(string) bool) string {
 	end := time.NewTimer(limit)
 	defer end.Stop()

@@ -73,8 +73,8 @@ type Fault struct {
 	Until <-chan struct{}
 }
 
-// Wire records what goes through the clients made from its configurations and
-// makes chosen calls fail. It is safe for concurrent use.
+// Wire records the requests of the clients made from its configurations and makes chosen
+// calls fail. It is safe for concurrent use.
 type Wire struct {
 	mu    sync.Mutex
 	calls []Call

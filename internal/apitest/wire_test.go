@@ -119,14 +119,14 @@ func TestSettleGivesUp(t *testing.T) {
 	})
 }
 
-// waitForListener waits until somebody waits for the next write.
+// waitForListener waits until a test waits for the next write.
 func waitForListener(t *testing.T, wire *Wire) {
 	t.Helper()
-	Eventually(t, long, "somebody waits for a write", func() string {
+	Eventually(t, long, "a test waits for a write", func() string {
 		wire.mu.Lock()
 		defer wire.mu.Unlock()
 		if wire.wrote == nil {
-			return "nobody does"
+			return "no test does"
 		}
 		return ""
 	})

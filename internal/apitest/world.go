@@ -21,9 +21,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// World is the content of an API server as one test changes and observes it: an
-// uncached client of the administrator, and shorthands that end the test when
-// they fail. Packages embed it in a world of their own.
+// World is the content of an API server as one test changes and observes it: an uncached
+// client of the administrator, and shorthands that end the test when they fail. Packages
+// embed it in their own world type.
 type World struct {
 	client.Client
 
@@ -78,7 +78,7 @@ func (w *World) MustCreate(objs ...client.Object) {
 	}
 }
 
-// MustGet reads an object anew.
+// MustGet reads an object again.
 func (w *World) MustGet(obj client.Object) {
 	w.T.Helper()
 	if !w.Find(obj) {
@@ -86,7 +86,7 @@ func (w *World) MustGet(obj client.Object) {
 	}
 }
 
-// Find reads an object anew and reports whether it exists.
+// Find reads an object again and reports whether it exists.
 func (w *World) Find(obj client.Object) bool {
 	w.T.Helper()
 	err := w.Get(w.ctx(), client.ObjectKeyFromObject(obj), obj)
@@ -170,12 +170,12 @@ func (w *World) MustCreateIn(namespace string, objs ...client.Object) {
 	}
 }
 
-// CleanUp deletes the objects, whatever finalizers they have, when the test ends.
+// CleanUp deletes the objects when the test ends, regardless of their finalizers.
 func (w *World) CleanUp(objs ...client.Object) {
 	w.T.Cleanup(func() {
 		w.T.Helper()
 		for _, obj := range objs {
-			// As it is now: finalizers may have come since it was created.
+			// As it is now: finalizers may have been added since it was created.
 			obj = obj.DeepCopyObject().(client.Object)
 			err := w.Get(w.ctx(), client.ObjectKeyFromObject(obj), obj)
 			if err == nil {
@@ -187,8 +187,8 @@ func (w *World) CleanUp(objs ...client.Object) {
 	})
 }
 
-// Clear deletes everything the lists return, whatever its finalizers. Kinds that
-// are not served are skipped. It may be called from a Cleanup.
+// Clear deletes everything the lists return, regardless of finalizers. Kinds that are not
+// served are skipped. It may be called from a Cleanup.
 func (w *World) Clear(list client.ObjectList, opts ...client.ListOption) {
 	w.T.Helper()
 	err := w.List(w.ctx(), list, opts...)

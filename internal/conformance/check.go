@@ -19,7 +19,7 @@ type Hub struct {
 	// namespaced.
 	Served map[string]bool
 
-	// Profiles are all ClusterProfiles of the namespace, whoever writes them.
+	// Profiles are all ClusterProfiles of the namespace, including other writers'.
 	Profiles []inventoryv1alpha1.ClusterProfile
 }
 

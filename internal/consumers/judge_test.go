@@ -70,28 +70,28 @@ func TestJudge(t *testing.T) {
 			first:  true,
 		},
 		"a property changes": {change: func(p *Profile) { p.Status.Properties[0].Value = "2" }},
-		"a label comes":      {change: func(p *Profile) { p.Labels["env"] = "prod" }},
-		"somebody's finalizer comes": {
+		"a new label":        {change: func(p *Profile) { p.Labels["env"] = "prod" }},
+		"another client adds a finalizer": {
 			change: func(p *Profile) { p.Finalizers = []string{"argoproj.io/cluster-profile-finalizer"} },
 		},
-		"another CA comes beside the old": {
+		"a second CA": {
 			change: cluster(func(c *clientcmdv1.Cluster) { c.CertificateAuthorityData = certtest.ByAge(ca, next) }),
 		},
-		"another entry comes behind ours": {
+		"a new entry behind ours": {
 			change: func(p *Profile) { p.Status.AccessProviders = append(p.Status.AccessProviders, entry("gke")) },
 		},
 		"the cluster is not healthy": {change: func(p *Profile) { p.Status.Conditions[0].Status = "False" }},
-		"a property goes":            {change: func(p *Profile) { p.Status.Properties = p.Status.Properties[1:] }},
-		"a property of agent-sandbox goes": {
+		"a removed property":         {change: func(p *Profile) { p.Status.Properties = p.Status.Properties[1:] }},
+		"a removed property of agent-sandbox": {
 			change: func(p *Profile) { p.Status.Properties = p.Status.Properties[:1] },
 			want:   "agent-sandbox: the property agents.x-k8s.io/last-seen has gone",
 		},
 		"the profile is recreated": {change: func(p *Profile) { p.UID = "two" }, want: "recreated"},
-		"nothing but a time changes": {
+		"only a time changes": {
 			change: func(p *Profile) { p.Status.Properties[0].LastObservedTime = metav1.Now() },
 			want:   "without a change",
 		},
-		"the entry goes": {
+		"the entry is removed": {
 			change: func(p *Profile) { p.Status.AccessProviders = nil },
 			want:   "access provider has gone",
 		},
@@ -99,11 +99,11 @@ func TestJudge(t *testing.T) {
 			change: func(p *Profile) { p.Status.AccessProviders[0].Name = "ocm" },
 			want:   "access provider has gone",
 		},
-		"another CA comes instead": {
+		"another CA instead": {
 			change: cluster(func(c *clientcmdv1.Cluster) { c.CertificateAuthorityData = next.PEM() }),
 			want:   "the CA old went",
 		},
-		"the CA goes": {
+		"the CA is removed": {
 			change: cluster(func(c *clientcmdv1.Cluster) { c.CertificateAuthorityData = nil }),
 			want:   "no CA certificate",
 		},
@@ -143,19 +143,19 @@ func TestJudge(t *testing.T) {
 			change: extension("clusterprofiles.multicluster.x-k8s.io/exec/additional-args", `{}`),
 			want:   "not just",
 		},
-		"the cluster's label goes": {
+		"the cluster's label is removed": {
 			change: func(p *Profile) { delete(p.Labels, "open-cluster-management.io/cluster-name") },
 			want:   "the extension says",
 		},
-		"the manager's label goes": {
+		"the manager's label is removed": {
 			change: func(p *Profile) { delete(p.Labels, "x-k8s.io/cluster-manager") },
 			want:   "Argo CD: the label x-k8s.io/cluster-manager",
 		},
-		"the health goes": {
+		"the health is removed": {
 			change: func(p *Profile) { p.Status.Conditions = nil },
 			want:   "Knative: there is access",
 		},
-		"another entry comes before ours": {
+		"a new entry before ours": {
 			change: func(p *Profile) { p.Status.AccessProviders = slices.Insert(p.Status.AccessProviders, 0, entry("gke")) },
 			want:   "the first access provider is gke",
 		},
@@ -172,7 +172,7 @@ func TestJudge(t *testing.T) {
 			change: func(p *Profile) { p.Labels["headlamp.dev/ignore"] = "" },
 			want:   "Headlamp: the label",
 		},
-		"the display name goes": {
+		"the display name is removed": {
 			change: func(p *Profile) { p.Spec.DisplayName = "" },
 			want:   "no display name",
 		},

@@ -14,7 +14,7 @@ import (
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// Decode reads the objects of YAML documents, of which any may be empty.
+// Decode reads the objects of YAML documents. Documents may be empty.
 func Decode(from io.Reader) ([]*unstructured.Unstructured, error) {
 	var objects []*unstructured.Unstructured
 	decoder := utilyaml.NewYAMLOrJSONDecoder(from, 4096)

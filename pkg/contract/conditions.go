@@ -38,9 +38,9 @@ const (
 	// True).
 	ReasonConfigurationApplied = "Applied"
 
-	// ReasonInvalidConfiguration: the configuration, or the ManagedCluster's annotation
-	// with image registries, is invalid; the agent on the spoke stays as it is. The message
-	// names the object, the field and the mistake (status False).
+	// ReasonInvalidConfiguration: the configuration, or the ManagedCluster's annotation with
+	// image registries, is invalid; the agent on the spoke stays as it is. The message names the
+	// object, the field and the error (status False).
 	ReasonInvalidConfiguration = "InvalidConfiguration"
 
 	// ReasonConfigurationMissing: the configuration does not exist; the agent on the spoke
@@ -182,8 +182,8 @@ const (
 	// (status False).
 	ReasonForeignSecret = "ForeignSecret"
 
-	// ReasonInvalidSource: the account's status names no Secret of its own, or
-	// that Secret holds no usable token (status False).
+	// ReasonInvalidSource: the account's status does not name its own Secret, or that Secret
+	// holds no usable token (status False).
 	ReasonInvalidSource = "InvalidSource"
 
 	// ReasonNoTarget: the manager requires accounts to name the namespaces to copy to, and

@@ -100,7 +100,7 @@ const (
 
 // Annotations of the agent's Deployment on a spoke.
 const (
-	// AnnotationManifests is the revision of the manifests that the Deployment comes from.
+	// AnnotationManifests is the revision of the manifests that the Deployment is from.
 	AnnotationManifests = KeyPrefix + "manifests"
 
 	// AnnotationContent is a hash of the Deployment's spec without what identifies the

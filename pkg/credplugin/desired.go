@@ -23,8 +23,8 @@ const (
 )
 
 const (
-	// skew is how long before its expiry a token is no longer used, to allow for
-	// clock skew and for requests under way.
+	// skew is how long before its expiry a token is no longer used, to allow for clock skew and
+	// for requests in progress.
 	skew = 30 * time.Second
 
 	// minCache keeps a client from running the plugin for every request when a

@@ -91,7 +91,7 @@ func TestWantedAccountRefuses(t *testing.T) {
 	}
 }
 
-// jwt is a token with the given claims, which nobody signed.
+// jwt is an unsigned token with the given claims.
 func jwt(claims string) string {
 	return "eyJhbGciOiJub25lIn0." + base64.RawURLEncoding.EncodeToString([]byte(claims)) + ".signature"
 }

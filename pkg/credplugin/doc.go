@@ -11,12 +11,11 @@
 // token expires, and after --max-cache at the latest, so that a running consumer
 // stops using a withdrawn token.
 //
-// The cluster's name comes from the profile, and whoever can change the profile
-// can put any name there. The plugin therefore checks that it is a valid name, and
-// that neither the Secret nor the token says that it belongs to another account.
-// It cannot check whether the server in the profile is the cluster's: whoever may
-// write the status of ClusterProfiles in a consumer's namespace can have its token
-// sent to a server of their choice.
+// The cluster's name comes from the profile, and users who can change the profile can put any
+// name there. The plugin therefore checks that it is a valid name, and that neither the
+// Secret nor the token says that it belongs to another account. It cannot check whether the
+// server in the profile is the cluster's: users who may write the status of ClusterProfiles
+// in a consumer's namespace can have the token sent to a server of their choice.
 //
 // RBAC: get on Secrets in the consumer's namespace.
 //

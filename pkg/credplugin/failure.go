@@ -11,7 +11,7 @@ import (
 const (
 	// ExitOK: the credential is on stdout.
 	ExitOK = 0
-	// ExitFailed: any failure without a code of its own.
+	// ExitFailed: any failure without its own code.
 	ExitFailed = 1
 	// ExitUsage: the command line or $NAMESPACE is wrong.
 	ExitUsage = 2
@@ -42,8 +42,7 @@ type Failure struct {
 // Error returns one line.
 func (f *Failure) Error() string { return f.Text }
 
-// failf returns a Failure whose text is one printable line, whatever the
-// arguments contain.
+// failf returns a Failure whose text is one printable line, regardless of its arguments.
 func failf(code int, format string, args ...any) *Failure {
 	line := strings.Join(strings.Fields(fmt.Sprintf(format, args...)), " ")
 	return &Failure{Code: code, Text: strings.Map(func(r rune) rune {

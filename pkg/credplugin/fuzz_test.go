@@ -30,8 +30,7 @@ func FuzzExecInfo(f *testing.F) {
 	})
 }
 
-// Whatever a Secret holds, a token comes of it that fits a header, or a line that does not quote
-// the token.
+// Any Secret results in a token that fits a header, or in a line that does not quote the token.
 func FuzzSecret(f *testing.F) {
 	f.Add(jwt(`{"sub":"system:serviceaccount:a:c","exp":1795266000}`), "a-b", "c", "")
 	f.Add("not-a-token\r\nX-Other: 1", "", "", "2026-01-01T00:00:00Z")

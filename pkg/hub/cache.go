@@ -33,20 +33,16 @@ func cacheOptions(opts *Options) cache.Options {
 	maps.Copy(byObject, inventory.CacheOptions(opts.limits()))
 	maps.Copy(byObject, upstream.CacheOptions(opts.UpstreamRegistrationClusterRole))
 	maps.Copy(byObject, addon.CacheOptions())
+	maps.Copy(byObject, decisions.CacheOptions())
 	shared := sharing{newInterner()}
-	others := shared.after(decisions.Transform(inventory.DefaultTransform()))
 	for kind, options := range byObject {
-		if options.Transform == nil {
-			options.Transform = others
-		} else {
-			options.Transform = shared.after(options.Transform)
-		}
+		options.Transform = shared.after(options.Transform)
 		byObject[kind] = options
 	}
 	return cache.Options{
 		// Reading a kind that is not watched would start a watch of all its objects.
 		ReaderFailOnMissingInformer: true,
-		DefaultTransform:            others,
+		DefaultTransform:            shared.after(cache.TransformStripManagedFields()),
 		ByObject:                    byObject,
 	}
 }

@@ -30,9 +30,9 @@ import (
 
 // BenchmarkFloods fills a hub with all that spokes and tenants can send, with their rights
 // alone, and reports what that costs the manager's process: its memory, and how long the
-// withdrawal of somebody else's token takes meanwhile, beside a bare client that watches one
-// object and deletes another. The manager runs as the chart installs it.
-// Run it once; it takes some ten minutes and gigabytes of memory, most for the API server:
+// withdrawal of another tenant's token takes in the meantime, next to a bare client that
+// watches one object and deletes another. The manager runs as the chart installs it. Run it
+// once; it takes some ten minutes and gigabytes of memory, most for the API server:
 //
 //	go test ./pkg/hub -run '^$' -bench Floods -benchtime 1x -timeout 1h -v
 //
@@ -66,7 +66,7 @@ type flooded struct {
 	manager  *hubtest.Manager
 	percent  int
 	tenant   string // the tenant's namespace, which sees all clusters
-	victims  string // somebody else's, with the copies of all accounts
+	victims  string // another tenant's, with the copies of all accounts
 	bare     string // the namespace of what is compared with
 	accounts []*authv1beta1.ManagedServiceAccount
 }
@@ -234,7 +234,7 @@ func (f *flooded) flap() {
 	}
 }
 
-// measure reports what a flood costs while it comes and when it is over.
+// measure reports what a flood costs while it lasts and afterwards.
 func (f *flooded) measure(what string, flood func()) {
 	before, runs := f.memory()
 	peak := before

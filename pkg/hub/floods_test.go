@@ -37,7 +37,7 @@ const (
 	publishLabel = "inventory.open-cluster-management.io/publish"
 )
 
-// filled is metadata with as much in it as anybody may put there who may write the object.
+// filled is metadata with as much in it as the API server accepts.
 func filled(name string, labels map[string]string) metav1.ObjectMeta {
 	much := strings.Repeat("x", 250<<10)
 	object := metav1.ObjectMeta{
@@ -58,8 +58,8 @@ func filled(name string, labels map[string]string) metav1.ObjectMeta {
 	return object
 }
 
-// floods are objects of the kinds that the manager caches, as large as somebody who is no
-// administrator of the hub can make them, and of which there may be thousands.
+// floods are objects of the kinds that the manager caches, as large as a user who is no
+// administrator of the hub can make them, by the thousands.
 func floods() []client.Object {
 	request := &certificatesv1.CertificateSigningRequest{ObjectMeta: filled("request", map[string]string{
 		addonLabel: ocmtest.AddonName, clusterLabel: "cluster1",
@@ -85,7 +85,7 @@ func floods() []client.Object {
 	}
 }
 
-// fewOrTrusted are kinds that nobody but administrators can flood, and why.
+// fewOrTrusted are kinds that only administrators can flood, and why.
 var fewOrTrusted = map[string]string{
 	"ClusterRole":            "one, by name",
 	"ClusterManagementAddOn": "one, by name",

@@ -5,9 +5,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory/profiles"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/upstream"
 )
@@ -17,17 +17,6 @@ type saidByGate upstream.Verdict
 
 func (g saidByGate) Verdict(context.Context) (upstream.Verdict, error) {
 	return upstream.Verdict(g), nil
-}
-
-// oneDefinition is a cache with the ClusterManagementAddOn, annotated so.
-type oneDefinition struct {
-	client.Reader
-	annotations map[string]string
-}
-
-func (o oneDefinition) Get(_ context.Context, _ client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
-	obj.(*addonv1beta1.ClusterManagementAddOn).Annotations = o.annotations
-	return nil
 }
 
 func TestProfileGuard(t *testing.T) {
@@ -46,19 +35,23 @@ func TestProfileGuard(t *testing.T) {
 			gate: saidByGate{Allowed: true}, annotations: kept,
 			want: profiles.Verdict{Reason: "ProfilesKept", Message: why},
 		},
-		"upstream writes them, but for access providers": {
+		"upstream writes them, except access providers": {
 			gate: on, want: profiles.Verdict{Reason: "UpstreamGateOn", Message: "it is on", Access: true},
 		},
 		"upstream writes them, and an uninstallation keeps them": {
 			gate: on, annotations: kept, want: profiles.Verdict{Reason: "UpstreamGateOn", Message: "it is on"},
 		},
-		"nobody knows whose they are": {
+		"it is unknown whose they are": {
 			gate: unknown, want: profiles.Verdict{Reason: "UpstreamGateUnknown", Message: "who knows"},
 		},
-		"it cannot be told yet": {gate: saidByGate{}, want: profiles.Verdict{}},
+		"it is not known yet": {gate: saidByGate{}, want: profiles.Verdict{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := profileGuard{reader: oneDefinition{annotations: test.annotations}, gate: test.gate}.Verdict(t.Context())
+			definition := apitest.Getter(func(_ client.ObjectKey, into client.Object) error {
+				into.SetAnnotations(test.annotations)
+				return nil
+			})
+			got, err := profileGuard{reader: definition, gate: test.gate}.Verdict(t.Context())
 			if diff := cmp.Diff(test.want, got); diff != "" || err != nil {
 				t.Errorf("error %v; verdict (-want +got):\n%s", err, diff)
 			}

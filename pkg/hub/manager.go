@@ -24,6 +24,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/decisions"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/kinds"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/metrics"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/policies"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
@@ -36,7 +37,7 @@ const (
 	userAgent = "cluster-inventory-manager"
 
 	// definitionsControllerName follows the CRDs of everything whose absence matters, and
-	// tells the other controllers when they go or come.
+	// notifies the other controllers when they are deleted or created.
 	definitionsControllerName = "hub.definitions"
 
 	// shutdownTimeout bounds how long writes in flight delay the exit.
@@ -47,8 +48,8 @@ const (
 	// seconds at most.
 	leaseDuration = 10 * time.Second
 
-	// renewDeadline is how long a leader that cannot renew its lease goes on. It exits before another
-	// may take over, and writes nothing from then on (fenceWrites).
+	// renewDeadline is how long a leader that cannot renew its lease continues. It exits before
+	// another may take over, and writes nothing from then on (fenceWrites).
 	renewDeadline = 8 * time.Second
 
 	// retryPeriod is how often the leader renews its lease.
@@ -108,7 +109,11 @@ func runManager(
 }
 
 func newManager(ctx context.Context, cfg *rest.Config, opts *Options) (manager.Manager, error) {
-	live, err := client.New(cfg, client.Options{})
+	mapper, err := kinds.NewMapper(nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	live, err := client.New(cfg, client.Options{Mapper: mapper})
 	if err != nil {
 		return nil, err
 	}
@@ -119,7 +124,8 @@ func newManager(ctx context.Context, cfg *rest.Config, opts *Options) (manager.M
 	}
 	cached.NewInformer = listTrimmed(informers, cached.ByObject)
 	return manager.New(cfg, manager.Options{
-		Scheme:                        NewScheme(),
+		Scheme:                        kinds.NewScheme(),
+		MapperProvider:                kinds.NewMapper,
 		Logger:                        logr.FromContextOrDiscard(ctx),
 		Cache:                         cached,
 		HealthProbeBindAddress:        "0", // served by health, which begins earlier
@@ -214,7 +220,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, opts *Options, cou
 }
 
 func addPolicies(mgr manager.Manager, opts *Options, counts *metrics.Metrics) error {
-	checker, err := policies.New(mgr.GetConfig(), opts.LeaderElectNamespace)
+	checker, err := policies.New(mgr.GetConfig(), mgr.GetRESTMapper(), opts.LeaderElectNamespace)
 	if err != nil {
 		return err
 	}

@@ -113,7 +113,7 @@ type Options struct {
 }
 
 // The largest limits of a profile. An object of more than one and a half MiB does not fit
-// into etcd, and every property takes some 70 bytes besides its name and value.
+// into etcd, and every property takes some 70 bytes in addition to its name and value.
 const (
 	mostProperties    = 5000
 	mostPropertyBytes = 512 << 10
@@ -211,7 +211,7 @@ func (o *Options) complete() {
 // isRegistry matches a registry, a registry path, or a repository, without scheme, tag and digest.
 var isRegistry = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*(:[0-9]+)?(/[A-Za-z0-9._-]+)*$`)
 
-// validate returns all mistakes in one error; each names its flag.
+// validate returns all invalid values in one error; each names its flag.
 func (o *Options) validate() error {
 	var mistakes kube.Mistakes
 	for _, registry := range o.AgentAllowedRegistries {

@@ -53,7 +53,7 @@ func (o *AccessOptions) addFlags(flags *pflag.FlagSet) {
 		"file with the CA, in PEM, of the server at that URL (default: the user server's own CA)")
 }
 
-// validate collects all mistakes, and reads the CA file.
+// validate collects all invalid values, and reads the CA file.
 func (o *AccessOptions) validate(mistakes *kube.Mistakes) {
 	if problems := validation.IsDNS1123Label(o.ClusterProxyNamespace); len(problems) > 0 {
 		mistakes.Add("access-cluster-proxy-namespace",

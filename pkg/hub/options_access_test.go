@@ -11,7 +11,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-func TestAccessOptionsNameMistakes(t *testing.T) {
+func TestAccessOptionsErrorsNameTheFlag(t *testing.T) {
 	ca := certtest.NewCA(t, "ca", time.Now().Add(time.Hour))
 	dir := t.TempDir()
 	file := func(name string, content []byte) string {

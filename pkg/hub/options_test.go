@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-func TestOptionsNameMistakes(t *testing.T) {
+func TestOptionsErrorsNameTheFlag(t *testing.T) {
 	tests := map[string]struct {
 		change func(*Options)
 		want   string
@@ -15,7 +15,7 @@ func TestOptionsNameMistakes(t *testing.T) {
 			o.HealthProbeBindAddress, o.Metrics.BindAddress = "0", "0"
 		}},
 		"no election, no namespace": {change: func(o *Options) { o.LeaderElect, o.LeaderElectNamespace = false, "" }},
-		"two mistakes are both named, in one line": {
+		"two errors are both reported, in one line": {
 			change: func(o *Options) { o.CleanupJobTimeout, o.CleanupTimeout = -1, -time.Second },
 			want:   "--cleanup-job-timeout: -1ns is not positive; --cleanup-timeout: -1s is not positive",
 		},
@@ -23,7 +23,7 @@ func TestOptionsNameMistakes(t *testing.T) {
 			change: func(o *Options) { o.CleanupJobTimeout = 0 },
 			want:   "--cleanup-job-timeout: 0s is not positive",
 		},
-		"nobody to do the work": {
+		"no workers": {
 			change: func(o *Options) { o.Workers, o.WorkersPerNamespace = 0, -1 },
 			want:   "--workers-per-namespace: -1 is not positive; --workers: 0 is not positive",
 		},
@@ -66,12 +66,12 @@ func TestOptionsNameMistakes(t *testing.T) {
 			change: func(o *Options) { o.CredentialsUpstreamSyncer = "on" },
 			want:   `--credentials-upstream-syncer: "on" is neither "auto" nor "off"`,
 		},
-		"nobody to give rights to": {
+		"no subject to give rights to": {
 			change: func(o *Options) { o.CredentialsServiceAccount = "/manager" },
 			want: `--credentials-service-account: "/manager" is not namespace/name; $POD_NAMESPACE ` +
 				`gives the namespace in a pod`,
 		},
-		"nobody to give rights to, and none to give": {
+		"no subject to give rights to, and no rights to give": {
 			change: func(o *Options) { o.CredentialsMode, o.CredentialsServiceAccount = "disabled", "/manager" },
 		},
 		"address without port": {

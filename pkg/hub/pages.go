@@ -11,10 +11,10 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 )
 
-// listInPages makes an informer list page by page, size objects at a time, and trim each
-// page before it asks for the next. It is for objects that anybody may make many and large:
-// informers trim a list only when they have all of it. API servers of Kubernetes 1.34 or
-// later stream lists, object by object, so that informers do not list at all.
+// listInPages makes an informer list page by page, size objects at a time, and trim each page
+// before it asks for the next. It is for objects that tenants may create in large numbers and
+// sizes: informers trim a list only when they have all of it. API servers of Kubernetes 1.34
+// or later stream lists, object by object, so that informers do not list at all.
 func listInPages(
 	from toolscache.ListerWatcher, size int64, trim toolscache.TransformFunc,
 ) *toolscache.ListWatch {
@@ -31,7 +31,7 @@ func listPages(
 	ctx context.Context, source toolscache.ListerWithContext, opts metav1.ListOptions,
 	size int64, trim toolscache.TransformFunc,
 ) (runtime.Object, error) {
-	// From its cache an API server returns the whole list, whatever the limit.
+	// From its cache an API server returns the whole list, regardless of the limit.
 	opts.ResourceVersion, opts.ResourceVersionMatch = "", ""
 	opts.Limit = size
 	all := &internalversion.List{}

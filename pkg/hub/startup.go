@@ -113,9 +113,9 @@ func unserved(ctx context.Context, discovery *watch.Discovery) string {
 	return text
 }
 
-// waitForLease waits until the Lease of the leader election exists, but not for ever. Helm
+// waitForLease waits until the Lease of the leader election exists, but not forever. Helm
 // creates it after the Deployment, and would fail if the manager had been faster. Helm does
-// not recreate a Lease that somebody has deleted, so then the manager does.
+// not recreate a Lease that a user has deleted, so then the manager does.
 func waitForLease(ctx context.Context, live client.Reader, lease client.ObjectKey, patience time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

@@ -62,13 +62,21 @@ func startOptions(t *testing.T) *Options {
 	return opts
 }
 
-// A hub may be without Open Cluster Management when the manager starts.
+// A hub may be without Open Cluster Management when the manager starts. Profiles need no accounts:
+// here, their conversion webhook fails.
 func TestTheManagerWaitsForOpenClusterManagement(t *testing.T) {
 	server := apitest.Start(t)
 	w := apitest.NewWorld(t, server.Config(t), ocmtest.Scheme())
 	hubtest.Install(w, "", hubtest.Rights)
 	opts := startOptions(t)
-	cfg := server.User(t, hubtest.User)
+	wire := &apitest.Wire{}
+	wire.Fail(func(call apitest.Call) apitest.Fault {
+		if call.Resource == "managedserviceaccounts" {
+			return apitest.Fault{Status: http.StatusInternalServerError}
+		}
+		return apitest.Fault{}
+	})
+	cfg := wire.Tap(server.User(t, hubtest.User))
 	apitest.Run(t, func(ctx context.Context) error { return run(ctx, cfg, opts) })
 
 	waits := func(what ...string) {
@@ -97,7 +105,15 @@ func TestTheManagerWaitsForOpenClusterManagement(t *testing.T) {
 	server.Install(t, butWorks)
 	waits(works)
 
-	server.Install(t, apitest.Hub(), apitest.ClusterProfile())
+	server.Install(t, apitest.Hub(), apitest.ClusterProfile(), apitest.ManagedServiceAccount())
+	w.Eventually("the accounts cannot be listed", func() string {
+		for _, call := range wire.Calls() {
+			if call.Resource == "managedserviceaccounts" {
+				return ""
+			}
+		}
+		return "they are not asked for"
+	})
 	w.Eventually("it is ready", func() string {
 		if code, body := probe(t, opts.HealthProbeBindAddress, "/readyz"); code != http.StatusOK {
 			return fmt.Sprint(code, " ", body)
@@ -278,5 +294,5 @@ func TestTheLeaseIsLeftToHelm(t *testing.T) {
 		t.Errorf("it wrote %v", writes)
 	}
 	lease.Name = "of-nobody"
-	waitForLease(t.Context(), live, lease, time.Millisecond) // not for ever
+	waitForLease(t.Context(), live, lease, time.Millisecond) // not forever
 }

@@ -7,7 +7,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/hubtest"
 )
 
-// hub is for tests that need no server of their own.
+// hub is for tests that can share a server.
 var hub = apitest.New(apitest.Hub())
 
 func TestMain(m *testing.M) {

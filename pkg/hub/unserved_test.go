@@ -45,7 +45,7 @@ func TestRevocationDoesNotNeedProfiles(t *testing.T) {
 	for name, test := range map[string]struct {
 		away, back func(u *withoutProfiles)
 
-		// restart is true if the manager restarts meanwhile.
+		// restart is true if the manager restarts in the meantime.
 		restart bool
 
 		// visible is true if the manager still knows the profiles, so that a team that has

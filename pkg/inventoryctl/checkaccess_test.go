@@ -16,7 +16,8 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 )
 
-// checksAccess goes the way to a cluster, a real API server, and to others that end early.
+// checksAccess tests the connection to a cluster, a real API server, and others that end
+// early.
 func checksAccess(t *testing.T, h *hub, admin *reader) {
 	t.Helper()
 	const namespace = "wayfarers"

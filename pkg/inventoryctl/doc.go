@@ -7,7 +7,7 @@
 //   - show prints it.
 //   - describe shows all that one ClusterProfile says.
 //   - kubeconfig writes contexts for clusters into a kubeconfig.
-//   - reach goes the way to a cluster that a ClusterProfile describes.
+//   - reach tests the connection to a cluster that a ClusterProfile describes.
 //   - settings, rollout, where, columns and docs each know one thing that these need.
 //
 // It changes nothing on the hub. One subcommand reads a Secret: credential, the exec plugin of

@@ -65,8 +65,8 @@ var (
 )
 
 // hubReference returns the arguments and the environment with which this program finds the hub
-// again: the kubeconfig, the context, and what was given beside. A token is refused, because it
-// would be stored in the file.
+// again: the kubeconfig, the context, and other flags that were given. A token is refused,
+// because it would be stored in the file.
 func hubReference(
 	loader clientcmd.ClientConfig, flags *pflag.FlagSet,
 ) (arguments []string, env []clientcmdapi.ExecEnvVar, err error) {

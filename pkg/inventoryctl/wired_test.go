@@ -549,8 +549,8 @@ func onlyExclusiveSets(t *testing.T, h *hub, admin *reader) {
 	setTo("false")
 }
 
-// impersonatingProxy installs an old cluster-proxy on two clusters, one of which has it without
-// impersonation.
+// impersonatingProxy installs an old cluster-proxy on two clusters. One of them has it
+// without impersonation.
 func impersonatingProxy(t *testing.T, h *hub, admin *reader) {
 	t.Helper()
 	const namespace = "open-cluster-management-addon"
@@ -703,7 +703,7 @@ func pagesOfMany(t *testing.T, h *hub, admin *reader) {
 		t.Errorf("a wide fleet is not folded:\n%s", got)
 	}
 
-	t.Run("a hub that goes away half way", func(t *testing.T) {
+	t.Run("a hub that disconnects half way", func(t *testing.T) {
 		for name, test := range map[string]struct {
 			fault apitest.Fault
 			want  string
@@ -755,7 +755,7 @@ func TestFailureIsOneLine(t *testing.T) {
 		"property without OCM":       {empty, "explain c p", "serves no ManagedClusters"},
 		"doctor without OCM":         {empty, "doctor", "it is not a hub of Open Cluster Management 1.2.1 or later"},
 		"diff without OCM":           {empty, "diff", "serves no ManagedClusters"},
-		"nobody answers":             {nowhere, "matrix", "see whether https://127.0.0.1:1 is the hub and is up"},
+		"no server answers":          {nowhere, "matrix", "see whether https://127.0.0.1:1 is the hub and is up"},
 		"a website answers":          {website, "matrix", "is the hub's API server, or choose another with --context"},
 		"no kubeconfig":              {missing, "list", "kubeconfig"},
 		"no such context":            {empty, "list --context=x", "context"},

@@ -28,7 +28,8 @@ const heldPauses = 3
 const NotAsMeant = "not as meant"
 
 // Write is the kind of a write. An object has an allowance of repairs for its content and
-// another one for its removal, so that a fight over its content does not delay its removal.
+// another one for its removal, so that contention over its content does not delay its
+// removal.
 type Write int
 
 const (
@@ -61,7 +62,7 @@ type HeldBackError struct {
 	// Wait is how long.
 	Wait time.Duration
 
-	// Every is how often the object is written meanwhile.
+	// Every is how often the object is written in the meantime.
 	Every time.Duration
 }
 
@@ -138,15 +139,15 @@ func (b *Brake[K]) Wrote(key K, what Write, before, after string, now time.Time)
 }
 
 // Lost records a write that the API server refused because another client had changed the
-// object once more. The budget is for writes that watchers see, so it is none of these.
+// object again. The budget is for writes that watchers see, so it is none of these.
 func (b *Brake[K]) Lost(key K, what Write, before string, now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.state(key, now).count(what, before, now)
 }
 
-// Contested returns how much longer an object counts as contested if nobody changes it from
-// now on. Zero means that it is not contested: no repair ever had to wait, or the object
+// Contested returns how much longer an object counts as contested if no client changes it
+// from now on. Zero means that it is not contested: no repair ever had to wait, or the object
 // has been left alone for long enough.
 func (b *Brake[K]) Contested(key K, now time.Time) time.Duration {
 	b.mu.Lock()
@@ -254,9 +255,9 @@ func (b *Brake[K]) state(key K, now time.Time) *brakeState {
 	return s
 }
 
-// bucket is a token bucket of some tokens, each of which takes a time to come back. It says
-// when it is full again; the zero value is full. In contrast to a rate.Limiter it is exact,
-// needs no lock of its own and is as small as a time: there is one for each object.
+// bucket is a token bucket of some tokens. Each takes a time to refill. It says when it is
+// full again; the zero value is full. In contrast to a rate.Limiter it is exact, needs no
+// lock and is as small as a time: there is one for each object.
 type bucket struct{ full time.Time }
 
 // left returns the time until the bucket is full.

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// fight is another client that changes an object, and a controller that repairs it.
+// fight is contention between another client that changes an object, and a controller that
+// repairs it.
 type fight struct {
 	*testing.T
 	brake   Brake[string]
@@ -83,7 +84,7 @@ func TestBrake(t *testing.T) {
 			},
 			writes: 10 + 5,
 		},
-		"an attempt that came too late counts": {
+		"a late attempt counts": {
 			during: func(f *fight) {
 				for range 10 {
 					f.foreign()
@@ -102,7 +103,7 @@ func TestBrake(t *testing.T) {
 			},
 			writes: 100,
 		},
-		"a removal has an allowance of its own": {
+		"a removal has its own allowance": {
 			during: func(f *fight) {
 				for range 20 {
 					f.foreign()
@@ -114,7 +115,7 @@ func TestBrake(t *testing.T) {
 			},
 			writes: 11, wait: 10 * time.Second,
 		},
-		"an object that somebody deletes again and again": {
+		"an object that another client deletes again and again": {
 			during: func(f *fight) {
 				for range 20 {
 					f.version = 0
@@ -134,7 +135,7 @@ func TestBrake(t *testing.T) {
 			},
 			writes: 20,
 		},
-		"somebody who changes each write on its way": {
+		"a webhook that changes each write": {
 			during: func(f *fight) {
 				for range 20 {
 					if f.brake.Check("object", Rewrite, f.at(), f.now) == nil {
@@ -162,7 +163,7 @@ func TestBrake(t *testing.T) {
 	}
 }
 
-func TestBrakeReportsAFightOnceUntilItRests(t *testing.T) {
+func TestBrakeReportsContentionOnceUntilItEnds(t *testing.T) {
 	f := newFight(t)
 	for range RepairsAtOnce {
 		f.foreign()
@@ -282,7 +283,7 @@ func TestABudgetForEachObject(t *testing.T) {
 			},
 			writes: 5,
 		},
-		"nor does a repair, which has an allowance of its own": {
+		"nor does a repair, which has its own allowance": {
 			during: func(f *fight) {
 				for range 10 {
 					f.changes(1)
@@ -296,7 +297,7 @@ func TestABudgetForEachObject(t *testing.T) {
 			},
 			writes: 10 + 9, wait: every,
 		},
-		"nobody waits for long after the clock was set back": {
+		"no long wait after the clock was set back": {
 			during: func(f *fight) {
 				for range 10 {
 					f.changes(1)

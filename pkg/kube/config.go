@@ -8,11 +8,10 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// Config returns the client configuration of a kubeconfig file, or of the pod's
-// own cluster if the path is empty. Its clients have no rate limit of their own:
-// the API server's priority and fairness limits requests, and a second limit in
-// the client would only add latency. They log each warning of an API server once an hour.
-// Errors name the file.
+// Config returns the client configuration of a kubeconfig file, or of the pod's own cluster
+// if the path is empty. Its clients have no rate limit: the API server's priority and
+// fairness limits requests, and a second limit in the client would only add latency. They log
+// each warning of an API server once an hour. Errors name the file.
 func Config(kubeconfig string) (*rest.Config, error) {
 	if kubeconfig == "" {
 		cfg, err := rest.InClusterConfig()

@@ -13,13 +13,14 @@ const (
 	// something in between costs consumers much more than keeping it for longer.
 	AbsenceCounts = 10 * time.Second
 
-	// LastingAfter is how long a transient error must last before people are told of it.
+	// LastingAfter is how long a transient error must last before it is reported.
 	LastingAfter = 30 * time.Second
 )
 
 // Debounce knows for how long something has been so, by key: an absence, a failure. What is
-// not so takes no memory. When the clock is set back, it begins again, so that nobody waits
-// longer than the whole time. The zero value is ready to use and safe for concurrent use.
+// not so takes no memory. When the clock is set back, it begins again, so that no caller
+// waits longer than the whole time. The zero value is ready to use and safe for concurrent
+// use.
 type Debounce[K comparable] struct{ keys Memory[K, lasting] }
 
 type lasting struct {
@@ -61,12 +62,12 @@ func (d *Debounce[K]) Over(keys ...K) {
 	}
 }
 
-// OverUnless records of which keys alone it is still so.
+// OverUnless records the only keys for which it is still so.
 func (d *Debounce[K]) OverUnless(still func(K) bool) {
 	d.keys.DeleteFunc(func(key K, _ lasting) bool { return !still(key) })
 }
 
-// Sweep forgets keys about which nobody has asked for a while.
+// Sweep forgets keys about which no caller has asked for a while.
 func (d *Debounce[K]) Sweep(unused time.Duration, now time.Time) {
 	d.keys.DeleteFunc(func(_ K, entry lasting) bool { return TimeLeft(entry.asked, unused, now) == 0 })
 }
@@ -77,8 +78,8 @@ func (d *Debounce[K]) Keys() []K { return slices.Collect(maps.Keys(d.keys.All())
 // Len returns of how many keys it is so.
 func (d *Debounce[K]) Len() int { return d.keys.Len() }
 
-// TimeLeft returns the time until something has lasted long enough. A clock that is set
-// back makes nobody wait longer.
+// TimeLeft returns the time until something has lasted long enough. Setting back the clock
+// does not extend it.
 func TimeLeft(since time.Time, enough time.Duration, now time.Time) time.Duration {
 	return min(max(since.Add(enough).Sub(now), 0), enough)
 }

@@ -51,11 +51,11 @@ func TestDebounceForgets(t *testing.T) {
 		d.Since(key, start)
 	}
 	d.Sweep(time.Minute, start.Add(time.Minute-1))
-	remembers("nobody has asked for almost as long", "a", "b", "c")
+	remembers("no caller has asked for almost as long", "a", "b", "c")
 	d.Since("b", start.Add(time.Minute))
 	d.Get("c") // does not count as asking
 	d.Sweep(time.Minute, start.Add(time.Minute))
-	remembers("somebody asked about one", "b")
+	remembers("a caller asked about one", "b")
 	if since, _ := d.Get("b"); !since.Equal(start) {
 		t.Errorf("asking made it begin at %s", since)
 	}

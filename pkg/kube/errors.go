@@ -9,11 +9,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// IsRefusal reports whether the API server understood a request and refused it, so that
-// somebody has to act: the request was forbidden or invalid. Transient failures are not
-// refusals: an error of the server or of a webhook, an expired credential, a conflict, a
-// missing object. Refusals are retried all the same: the change that makes a request acceptable,
-// for instance of an admission policy, often sends no event.
+// IsRefusal reports whether the API server understood a request and refused it, so that a user
+// has to act: the request was forbidden or invalid. Transient failures are not refusals: an
+// error of the server or of a webhook, an expired credential, a conflict, a missing object.
+// Refusals are retried all the same: the change that makes a request acceptable, for instance of
+// an admission policy, often sends no event.
 func IsRefusal(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) || apierrors.IsMethodNotSupported(err) ||
 		apierrors.IsNotAcceptable(err) || apierrors.IsUnsupportedMediaType(err) ||

@@ -49,7 +49,7 @@ func NewEvent(
 }
 
 // CreateEvent creates an event. In a namespace that is being deleted it does nothing, since
-// no event can be created there and nobody would read it.
+// no event can be created there and none would be read.
 func CreateEvent(ctx context.Context, writer client.Client, event *eventsv1.Event) error {
 	err := writer.Create(ctx, event)
 	isTerminating := apierrors.IsForbidden(err) && apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)

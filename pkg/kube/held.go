@@ -32,7 +32,7 @@ func (h *Held[T]) Any() bool {
 	return h.last != gone
 }
 
-// Unknown returns the last value while nobody can tell whether it still exists. A pending
+// Unknown returns the last value while it is unknown whether it still exists. A pending
 // absence starts over.
 func (h *Held[T]) Unknown() T {
 	if h.Any() {

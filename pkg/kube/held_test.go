@@ -19,7 +19,7 @@ func TestAbsenceCountsOnceItHasLasted(t *testing.T) {
 			{0, "a", "a", 0},
 			{time.Second, "b", "b", 0},
 		},
-		"gone for good: its last value counts for a while": {
+		"gone permanently: its last value counts for a while": {
 			{0, "a", "a", 0},
 			{time.Hour, nothing, "a", 10 * time.Second},
 			{9 * time.Second, nothing, "a", time.Second},
@@ -31,7 +31,7 @@ func TestAbsenceCountsOnceItHasLasted(t *testing.T) {
 			{time.Second, nothing, "a", 10 * time.Second},
 			{300 * time.Millisecond, "b", "b", 0},
 		},
-		"coming and going: each absence begins anew": {
+		"deleted and created in turns: each absence starts over": {
 			{0, "a", "a", 0},
 			{0, nothing, "a", 10 * time.Second},
 			{9 * time.Second, "a", "a", 0},
@@ -82,12 +82,12 @@ func TestUnknownIsNotAbsent(t *testing.T) {
 	}
 	now = now.Add(time.Hour)
 	if counts, wait := h.Settle("", now); counts != "a" || wait != AbsenceCounts {
-		t.Errorf("found gone after that, %q counts for %s; want its absence to begin anew", counts, wait)
+		t.Errorf("found gone after that, %q counts for %s; want its absence to start over", counts, wait)
 	}
 	now = now.Add(AbsenceCounts)
 	h.Settle("", now)
 	h.Unknown()
 	if counts, wait := h.Settle("", now); counts != "" || wait != 0 {
-		t.Errorf("%q counts for %s although it was gone for good before it was unknown", counts, wait)
+		t.Errorf("%q counts for %s although it was gone permanently before it was unknown", counts, wait)
 	}
 }

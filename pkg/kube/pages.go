@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// LargeObjectsPerPage is a page size for objects that anybody may fill, with up to a
+// LargeObjectsPerPage is a page size for objects that any tenant may fill, with up to a
 // megabyte each, so that few of them are in memory at a time.
 const LargeObjectsPerPage = 20
 

@@ -109,14 +109,14 @@ func TestShorten(t *testing.T) {
 		limit int
 		want  string
 	}{
-		"fits":                                {text: "abcdef", limit: 6, want: "abcdef"},
-		"too long: cut with dots":             {text: "abcdefg", limit: 6, want: "abc..."},
-		"a character is not cut in two":       {text: "abäöü", limit: 6, want: "ab..."},
-		"no room but for the dots themselves": {text: "abcdef", limit: 2, want: "..."},
-		"what does not print is escaped":      {text: "a\n\x1b[2Jb\u202e\xff", limit: 99, want: `a\n\x1b[2Jb\u202e\xff`},
-		"quotes and spaces print":             {text: `"a" \ 'b'`, limit: 99, want: `"a" \ 'b'`},
-		"an escape is not cut in two":         {text: "abcde\n\n", limit: 8, want: "abcde..."},
-		"escaped, it does not fit any more":   {text: "a\n\n\n", limit: 6, want: `a\n...`},
+		"fits":                              {text: "abcdef", limit: 6, want: "abcdef"},
+		"too long: cut with dots":           {text: "abcdefg", limit: 6, want: "abc..."},
+		"a character is not cut in two":     {text: "abäöü", limit: 6, want: "ab..."},
+		"room only for the dots":            {text: "abcdef", limit: 2, want: "..."},
+		"what does not print is escaped":    {text: "a\n\x1b[2Jb\u202e\xff", limit: 99, want: `a\n\x1b[2Jb\u202e\xff`},
+		"quotes and spaces print":           {text: `"a" \ 'b'`, limit: 99, want: `"a" \ 'b'`},
+		"an escape is not cut in two":       {text: "abcde\n\n", limit: 8, want: "abcde..."},
+		"escaped, it does not fit any more": {text: "a\n\n\n", limit: 6, want: `a\n...`},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// IsPattern reports whether names can be compared with a pattern. As in path.Match, *
-// matches any characters but a slash. An empty pattern matches no name, so it is a mistake.
+// IsPattern reports whether names can be compared with a pattern. As in path.Match, * matches
+// any characters but a slash. An empty pattern matches no name, so it is an error.
 func IsPattern(pattern string) bool {
 	_, err := path.Match(pattern, "")
 	return err == nil && pattern != ""

@@ -20,7 +20,7 @@ func TestOnChangePassesCreationAndDeletion(t *testing.T) {
 	}
 	now := metav1.Now()
 	predicatetest.Check(t, p, map[string]predicatetest.Update{
-		"nothing but a version":      {Before: pod},
+		"only a version":             {Before: pod},
 		"deletion begins":            {Before: pod, Edit: func(o client.Object) { o.SetDeletionTimestamp(&now) }, Want: true},
 		"another object of the name": {Before: pod, Edit: func(o client.Object) { o.SetUID("2") }, Want: true},
 		"its status": {Before: pod, Edit: predicatetest.As(func(p *corev1.Pod) {

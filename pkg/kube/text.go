@@ -49,7 +49,7 @@ func IsPrintable(text string) bool {
 // maxQuotedBytes is how much of a name Quote shows.
 const maxQuotedBytes = 80
 
-// Quote makes a name that somebody else chose safe and short enough to show.
+// Quote makes a name that another user chose safe and short enough to show.
 func Quote(name string) string {
 	if len(name) > maxQuotedBytes {
 		end := maxQuotedBytes - len("...")

@@ -20,7 +20,7 @@ func TrimMeta(full metav1.ObjectMeta) metav1.ObjectMeta {
 	}
 }
 
-// OnlyLabels returns the labels with these keys, nil if there are none. Anybody who may
+// OnlyLabels returns the labels with these keys, nil if there are none. Any user who may
 // write an object may give it a megabyte of labels.
 func OnlyLabels(labels map[string]string, keys ...string) map[string]string {
 	var kept map[string]string
@@ -39,14 +39,14 @@ const (
 	// maxGrantees is how many subjects and owners TrimRoleBinding keeps: more than one.
 	maxGrantees = 2
 
-	// maxGranteeBytes is more than a name has of anybody who is granted something here.
+	// maxGranteeBytes is longer than the name of any subject that this program binds.
 	maxGranteeBytes = 512
 )
 
 // TrimRoleBinding returns what a RoleBinding is compared by: role, subjects, owners and the
-// labels with these keys. It fits RoleBindings of this program, with one subject and at
-// most one owner: lists are cut after two and names shortened, so that somebody else's
-// still differs, however large it is.
+// labels with these keys. It fits RoleBindings of this program, with one subject and at most
+// one owner: lists are cut after two and names shortened, so that another client's
+// RoleBinding still differs, however large it is.
 func TrimRoleBinding(full *rbacv1.RoleBinding, labels ...string) *rbacv1.RoleBinding {
 	trimmed := &rbacv1.RoleBinding{
 		TypeMeta:   full.TypeMeta,

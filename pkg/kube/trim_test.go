@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-func TestTrimRoleBindingKeepsWhatItIsComparedBy(t *testing.T) {
+func TestTrimRoleBindingKeepsComparedFields(t *testing.T) {
 	ours := func() *rbacv1.RoleBinding {
 		return &rbacv1.RoleBinding{
 			ObjectMeta: metav1.ObjectMeta{
@@ -37,7 +37,7 @@ func TestTrimRoleBindingKeepsWhatItIsComparedBy(t *testing.T) {
 	}
 }
 
-// Whatever somebody fills, it is not kept, and what grants another right still differs.
+// Large fields are not kept, and a RoleBinding that grants another right still differs.
 func TestTrimRoleBindingBoundsOthers(t *testing.T) {
 	long := strings.Repeat("x", 1<<20)
 	for name, fill := range map[string]func(*rbacv1.RoleBinding){

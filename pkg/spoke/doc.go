@@ -5,12 +5,12 @@
 // the claims when the addon is removed (cleanup).
 //
 // The process has one manager for its whole lifetime, and in it one session at a time, with
-// a manager of its own. The outer manager serves the probes, watches the clean-up marker,
-// and follows the two things that a session depends on: the version of ClusterProperty that
-// the spoke serves (by discovery, triggered by a watch of its CustomResourceDefinition),
-// and the hub's kubeconfig with the certificate or token it refers to. When either changes,
-// the session ends and a new one starts. So an API that is installed late, removed or
-// changed needs no special cases in the controllers. Claims stay in between.
+// its own manager. The outer manager serves the probes, watches the clean-up marker, and
+// follows the two things that a session depends on: the version of ClusterProperty that the
+// spoke serves (by discovery, triggered by a watch of its CustomResourceDefinition), and the
+// hub's kubeconfig with the certificate or token it refers to. When either changes, the
+// session ends and a new one starts. So an API that is installed late, removed or changed
+// needs no special cases in the controllers. Claims stay in between.
 //
 // An unreachable hub delays the report and nothing else. If the hub's kubeconfig becomes
 // unusable, the agent reports that with the previous one. If there is none, because the
@@ -40,7 +40,7 @@
 //	addon.open-cluster-management.io   managedclusteraddons          list watch   resourceName cluster-inventory
 //	addon.open-cluster-management.io   managedclusteraddons/status   patch        resourceName cluster-inventory
 //
-// The hook, with a service account of its own, on the spoke:
+// The hook, with its own service account, on the spoke:
 //
 //	cluster.open-cluster-management.io   clusterclaims   list delete   cluster-wide
 //	""                                   configmaps      list patch    resourceName cluster-inventory-cleanup

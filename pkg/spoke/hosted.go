@@ -43,8 +43,8 @@ const endPatience = 40 * time.Second
 // errEndless ends the process, because publishing cannot be ended otherwise.
 var errEndless = errors.New("cannot stop publishing with a kubeconfig of the managed cluster that no longer works")
 
-// runHosted publishes from a cluster that the agent does not run on, as long as it has a
-// working kubeconfig for it. The administrator provides the kubeconfig, and may replace it.
+// runHosted publishes from a cluster that the agent does not run on, while it has a working
+// kubeconfig for it. The administrator provides the kubeconfig, and may replace it.
 func runHosted(ctx context.Context, hub *clusterAccess, opts Options, pause time.Duration) error {
 	managed := &managedAccess{
 		clusterAccess: clusterAccess{path: opts.Kubeconfig, relist: relistSpoke},

@@ -71,7 +71,7 @@ func TestAHostedAgentWaitsForAKubeconfigThatWorks(t *testing.T) {
 }
 
 // mayNotWatch gives a user all of the agent's rights except watching the marker, without
-// which the agent would wait for ever.
+// which the agent would wait forever.
 func (w *world) mayNotWatch(user string) {
 	w.t.Helper()
 	subjects := []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: user}}

@@ -22,8 +22,8 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/internal/certtest"
 )
 
-// serve starts a server on localhost with a certificate of a CA of its own, and returns
-// its URL and that CA.
+// serve starts a server on localhost with a certificate of its own CA, and returns its URL
+// and that CA.
 func serve(t *testing.T, name string, handler http.Handler) (address string, ca []byte) {
 	t.Helper()
 	issuer := certtest.NewCA(t, name, time.Now().Add(time.Hour))
@@ -57,7 +57,7 @@ func tunnel(w http.ResponseWriter, r *http.Request) {
 	go func() { _, _ = io.Copy(near, far); _ = near.Close() }()
 }
 
-// The hub is behind an https proxy, each with a CA of its own.
+// The hub is behind an https proxy, each with its own CA.
 func TestTheHubIsReachedThroughAProxyWithItsOwnCA(t *testing.T) {
 	hub, hubCA := serve(t, "hub",
 		http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("hub")) }))
@@ -170,7 +170,7 @@ func secretByToken(t *testing.T, cfg *rest.Config, token string) map[string]stri
 
 func TestKubeconfigIsFollowedWithItsFiles(t *testing.T) {
 	issuer := certtest.NewCA(t, "hub", time.Now().Add(time.Hour))
-	// No mistake in the kubeconfig may make the agent use its pod's own cluster.
+	// No error in the kubeconfig may make the agent use its pod's own cluster.
 	t.Setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1")
 	t.Setenv("KUBERNETES_SERVICE_PORT", "1")
 	pair := func() *rest.Config {

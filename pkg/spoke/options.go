@@ -159,8 +159,7 @@ func (o *CleanupOptions) Validate() error {
 	return mistakes.Err()
 }
 
-// checkNamespace records a mistake if the flag's value is not the name of a
-// namespace.
+// checkNamespace records an error if the flag's value is not the name of a namespace.
 func checkNamespace(mistakes *kube.Mistakes, flag, name string) {
 	mistakes.Required(flag, name)
 	if problems := validation.IsDNS1123Label(name); name != "" && len(problems) > 0 {

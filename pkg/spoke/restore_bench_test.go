@@ -41,9 +41,9 @@ const (
 )
 
 // BenchmarkHubAfterAnOutage measures what the hub is asked, by the agents of a fleet, after
-// it was down for half a minute and was restored from an older snapshot: the most requests
-// in a second, their number, and how long it takes until all caches are right. Their hub's
-// caches are those of the agent, each with a connection of its own. "resume" is client-go's
+// it was down for half a minute and was restored from an older snapshot: the most requests in
+// a second, their number, and how long it takes until all caches are right. Their hub's
+// caches are those of the agent, each with its own connection. "resume" is client-go's
 // behaviour, for comparison: its caches are not right in the end.
 func BenchmarkHubAfterAnOutage(b *testing.B) {
 	agents := defaultAgents
@@ -72,7 +72,7 @@ func benchOutage(b *testing.B, agents int, connect func(*rest.Config) *rest.Conf
 	mark := func(name, value string) {
 		w.MustMerge(ocmtest.Addon(name), `{"metadata":{"labels":{"state":"`+value+`"}}}`)
 	}
-	for round := range 4 { // the restored hub gets as far as the first of these rounds
+	for round := range 4 { // the restored hub reaches only the first of these rounds
 		for _, name := range names {
 			mark(name, []string{"1", "2", "3", "lost"}[round])
 		}

@@ -131,7 +131,7 @@ func (s *session) newManager(ctx context.Context) (manager.Manager, error) {
 		},
 		HealthProbeBindAddress: "0",
 		Metrics:                metricsserver.Options{BindAddress: "0"},
-		// Wait until all writes are done. They have a timeout of their own.
+		// Wait until all writes are done. They have their own timeout.
 		GracefulShutdownTimeout: ptr.To(waitForever),
 	})
 }

@@ -208,7 +208,7 @@ func (s *sessions) watchCRD(ctx context.Context) error {
 	return err
 }
 
-// StopPublishing ends publishing for good. It returns once publishing has ended and no
+// StopPublishing ends publishing permanently. It returns once publishing has ended and no
 // write is in progress.
 func (s *sessions) StopPublishing(ctx context.Context) error {
 	s.requestStop()

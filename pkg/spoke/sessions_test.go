@@ -309,7 +309,7 @@ func TestPublishingHasStoppedOnlyAfterTheLastWrite(t *testing.T) {
 	})
 }
 
-func TestStoppingDoesNotWaitForEver(t *testing.T) {
+func TestStoppingDoesNotWaitForever(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, situation{hub: hubOne})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

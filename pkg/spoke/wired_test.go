@@ -116,8 +116,8 @@ func agentByCertificate(cluster string) string {
 	return "system:open-cluster-management:cluster:" + cluster + ":addon:cluster-inventory:agent:cluster-inventory"
 }
 
-// tokenOnHub makes the agent's ServiceAccount on the hub, anew if there is one, gives it
-// the agent's rights, and returns a token of it.
+// tokenOnHub creates or recreates the agent's ServiceAccount on the hub, gives it the agent's
+// rights, and returns a token of it.
 func (w *world) tokenOnHub(cluster string) string {
 	w.t.Helper()
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "cluster-inventory-agent"}}
@@ -295,8 +295,8 @@ func (w *world) wrote(what string, want ...string) {
 	}
 }
 
-// freeAddress is in this process's own part of loopback, so that nobody else binds
-// it first.
+// freeAddress is in this process's own part of loopback, so that no other process binds it
+// first.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	pid := os.Getpid()

@@ -10,15 +10,15 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// The linker sets these; see hack/build.sh. They stay empty in tests, and wherever somebody
-// else builds the programs.
+// The linker sets these; see hack/build.sh. They stay empty in tests, and in programs that
+// others build.
 var (
 	version  string
 	revision string
 	date     string
 )
 
-// unknown stands for what nobody has recorded.
+// unknown stands for what was not recorded.
 const unknown = "unknown"
 
 // Info is what a program was built from. No field is empty.

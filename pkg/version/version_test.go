@@ -14,7 +14,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 )
 
-func TestWhatTheLinkerSetsComesFirst(t *testing.T) {
+func TestValuesOfTheLinkerTakePrecedence(t *testing.T) {
 	recorded := &debug.BuildInfo{
 		Main: debug.Module{Version: "v0.0.0-recorded"},
 		Settings: []debug.BuildSetting{

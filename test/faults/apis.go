@@ -105,13 +105,13 @@ var apis = []api{
 	}},
 }
 
-// apiPlans are the plans of a story for faults of APIs.
+// apiPlans are the plans of a story for faults of APIs and their CRDs.
 func apiPlans(name string, ref reference) []plan {
 	var all []plan
 	for _, of := range apis {
 		if of.matters(ref.before) || of.matters(ref.after) {
-			for _, kind := range ofAPIs {
-				if kind == recreated && !of.mayGo(ref) {
+			for _, kind := range slices.Concat(ofAPIs, ofUpdates) {
+				if kind == recreated && !of.mayGo(ref) || slices.Contains(ofUpdates, kind) && !slices.Contains(updated, of.crd) {
 					continue
 				}
 				all = append(all, plan{story: name, fault: proxy.Fault{Kind: kind, Key: proxy.Key{Resource: of.crd}}})

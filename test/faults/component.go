@@ -118,7 +118,7 @@ func (l *lane) start(tb testing.TB, of component) upstream {
 		user = l.server.User(l.tb, of.name)
 		l.users[of.name] = user
 	}
-	return upstream{of, l.behindProxy(user, func(cfg *rest.Config) func() []*exec.Cmd {
+	return upstream{of, l.behindProxy(user, 0, func(cfg *rest.Config) func() []*exec.Cmd {
 		kubeconfig := apitest.File(l.tb, "kubeconfig", apitest.Kubeconfig(l.tb, cfg, ""))
 		return func() []*exec.Cmd { return []*exec.Cmd{of.process(folder, kubeconfig, freePort())} }
 	})}

@@ -50,6 +50,26 @@
 // never deleted; and in rollback, each cluster gets the AgentRevisions that the story says, in that
 // order, so the fourth one never gets the second.
 //
+// # Many clusters
+//
+// In the story register-again-1000 (many.go), a fleet of 1000 clusters is deleted and registered again
+// under its names, in a random order that is always the same. Half of them is registered again right
+// after its deletion, perhaps before the manager has seen that, the other half when nothing is left of
+// what the manager made for it. The one namespace shows all of them, the other one those that have an
+// account, of which there are fifty. In the end, no object may have a property or a token of the first
+// registrations. What differs in the oracles:
+//
+//   - What the manager made for a cluster that is registered again at once may stay, or be deleted and
+//     created again once.
+//   - The manager's writes for one cluster are bounded.
+//
+// One plan per write would be thousands. So the plans are a sample: for one cluster with an account, in
+// the middle of the order, each kind of write has two of the faults of writes, in turns. All watches are
+// closed, or expire, and there are the leader's pause, the restart of the hub and its lag. Each run logs
+// what it took: writes, time and memory. With fewer clusters, at least forty, it can be repeated sooner:
+//
+//	make robust PLAN='register-again-80 none'
+//
 // # Writers
 //
 // The same suite runs for another writer (writer.go): upstream's own (upstream.go), which are
@@ -64,10 +84,12 @@
 //     tokens to it.
 //   - An account's token may be in every namespace that shows the cluster, because upstream has
 //     no way to say less.
+//   - The story of many clusters takes too long.
 //   - Eight of the stories are about what only this addon has: place, slices and spread (publishing
 //     Placements), disable, install and rollback (the addon on a cluster), replace (what the manager
 //     reads of other components), damage (repairs of copies and rights).
-//   - No leader is paused: each of the two programs elects one by times of its own.
+//   - No leader is paused or replaced: each of the two programs elects one by times of its own.
+//   - Their clocks are right.
 //   - No CRD is recreated, because garbage collection deletes what its objects own.
 //   - They write no PlacementDecisions and no access providers, so of the order of changes only
 //     the owners of copies are checked.
@@ -93,8 +115,40 @@
 //
 // for the second write of that kind to that object. Package proxy lists the faults of writes,
 // events and watches; plan.go those of processes: the leading manager is paused while another
-// one stands by, the hub is killed and started again, or etcd is restored from a snapshot taken
-// before the act, which is then repeated.
+// one stands by (leader-paused for 25 seconds, leader-paused-2s, leader-paused-60s), the hub is killed
+// and started again, or etcd is restored from a snapshot taken before the act, which is then repeated.
+//
+// In two more (versions.go), the next version of the manager is involved, which is this tree with the
+// patch versions/next.patch: it writes more and other content into profiles, references, copies and
+// addons. Two managers run, as in a rollout. After its first write of the act, the leader ends as a
+// kubelet would end it, and the other one takes over:
+//
+//   - upgraded: the next version leads first, and this one takes over.
+//   - rolled-back: this version leads first. When the act is over and the next version has begun to
+//     write, this version is started again, and the next one ends.
+//
+// In the end, this version must have brought back exactly the state of the reference, without creating
+// or deleting an object more or less often. With each change of the version, each profile, reference,
+// copy and addon may be written once more, a profile's status and the rest apart. The patch contains
+// only what this version can know to be the addon's: it leaves other labels and annotations of copies
+// and references alone, as those of other clients, so a label that a next version adds to them stays
+// after a rollback. Nor does it contain what the admission policies of this version's chart refuse, such
+// as one more key of copies: a next version comes with its own.
+//
+// Clocks are wrong by an hour in others (clocks.go), from the start of the manager, before the setup, to
+// the end:
+//
+//   - clock-ahead, clock-behind: the clock of the manager's controllers, by the patch
+//     versions/clock.patch. Leader election keeps the machine's. They have plans in six stories, with
+//     bindings, tokens and decisions.
+//   - timestamps-ahead, timestamps-behind: all that the manager reads on the hub, as if the clocks of the
+//     API server and of all other clients were wrong: times of metadata, of managed fields, conditions
+//     and properties, and of the status of accounts. The proxy shifts what the manager writes the other
+//     way round, so that it reads again what it wrote.
+//
+// Tokens are valid for longer than that.
+//
+// The longest faults, of 29 and of 60 seconds, have plans only in the stories rotate, unbind and move.
 //
 // Faults of APIs (apis.go) are for kinds that the manager reads or writes and that come and go
 // with other components: ClusterProfiles, SIG-Multicluster's PlacementDecisions,
@@ -115,6 +169,14 @@
 // may lack them. Copies of tokens stay. After five seconds without ClusterProfiles, two more writes of
 // each addon's status may say so.
 //
+// Two more faults update the CRDs of ClusterProfiles and of SIG-Multicluster's PlacementDecisions, in
+// the same stories and in the same way (crds.go). Nothing may change for the manager, and the oracles
+// are as usual. The next plan has a new hub:
+//
+//   - new-version: one more version is served, with the same schema and no conversion, and objects are
+//     stored in it from now on.
+//   - new-field: likewise, and both versions have one more field.
+//
 // ClusterProfiles are not recreated in stories that delete and create one themselves, nor where
 // another client writes to one: what then counts as the effect of the fault depends on which of
 // the two was first. PlacementDecisions are not recreated, either: most of what is checked of them
@@ -122,17 +184,19 @@
 //
 // The other two faults change how the API server answers all along (package proxy):
 //
-//   - slow-webhook: every write into one consumer namespace takes effect after eight seconds. Writes
-//     into other consumer namespaces must be complete before the last slow one is, if the act has
-//     both. This compares their order and no durations. After five seconds, two more writes of each
-//     addon's status may say that a copy is late, and no longer.
+//   - slow-webhook: every write into one consumer namespace takes effect after eight seconds
+//     (slow-webhook-29s: after 29; API servers grant a webhook 30). Writes into other consumer
+//     namespaces must be complete before the last slow one is, if the act has both. This compares
+//     their order and no durations. After five seconds, two more writes of each addon's status may say
+//     that a copy is late, and no longer.
 //   - lagging: the manager is killed right after its first write of the act, and starts with an API
-//     server that is cut off from etcd: until ten seconds after its first list, lists for informers
-//     show the hub as it was before the act, and watches show nothing newer. Reads without a
-//     resource version, which must be consistent, are current. On the wire, informers' lists have
-//     the resource version 0; the proxy asks for exactly the one before the act instead. It refuses
-//     watches that begin with what exists, so that client-go lists. RoleBindings that the reference
-//     deletes and creates again may stay, because the manager may never see why they should go.
+//     server that is cut off from etcd: until ten seconds after its first list (lagging-1s: one second,
+//     lagging-60s: a minute), lists for informers show the hub as it was before the act, and watches
+//     show nothing newer. Reads without a resource version, which must be consistent, are current. On
+//     the wire, informers' lists have the resource version 0; the proxy asks for exactly the one before
+//     the act instead. It refuses watches that begin with what exists, so that client-go lists.
+//     RoleBindings that the reference deletes and creates again may stay, because the manager may never
+//     see why they should go.
 //
 // One plan follows another on the same hub, with the same manager unless the fault or a finding
 // has changed it; before each, the hub is emptied, and that is checked.
@@ -143,8 +207,8 @@
 //
 //   - the state after is that of the reference, in a bounded time;
 //   - every object was created and deleted as often as in the reference;
-//   - there were at most twice as many writes, not counting those that did not reach a hub that was
-//     away;
+//   - there were at most twice as many writes, besides what the section Plans allows, and not counting
+//     those that did not reach a hub that was away;
 //   - for three seconds after the state was reached there were none, one plan in a hundred of
 //     TestRobust for a minute; but if an event is missing, a write of its object may be refused as a
 //     conflict;
@@ -175,6 +239,7 @@
 //
 //	make robust                       # all plans, an hour at a time; the next run goes on
 //	make robust TIME=8h SEED=7
+//	make robust STORY=register-again-1000
 //	make robust PLAN='edit 409 patch clusterprofiles.multicluster.x-k8s.io/status team-a/c1 2'
 //	make robust PLANS=45 SEED=7       # the first 45 plans of a seed, of all stories and faults that
 //	                                  # end nothing; each runs again if it fails, and fails only twice
@@ -185,7 +250,7 @@
 //
 // A patch in the folder reverts takes one known fix away, and its head names plans. One of these
 // must have a finding with it, and none without it, or the suite would not have found what was
-// wrong. make verify checks that all patches apply.
+// wrong. make verify checks that all patches apply, also those of the folder versions.
 //
 // docs/reliability.md has what ran, and what was found.
 package faults

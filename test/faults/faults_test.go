@@ -29,7 +29,8 @@ var (
 )
 
 // slow are faults that TestSeeded leaves out, because their plans take long.
-var slow = append(slices.Clone(ofProcesses), recreated, proxy.SlowWebhook)
+var slow = slices.Concat(ofProcesses, ofClocks, ofUpdates, proxy.OfNamespaces,
+	[]proxy.Kind{recreated, proxy.Lagging60s})
 
 // open are plans with a finding that docs/reliability.md calls open. TestSeeded leaves them out, too.
 var open = []string{
@@ -42,12 +43,15 @@ const lasting, oneInSoMany = time.Minute, 100
 func TestMain(m *testing.M) {
 	apitest.Main(m)
 	hubtest.RemoveProgram()
+	removePatched()
 }
 
 // TestSeeded runs some plans, chosen by a seed. CI does that, too, so a plan fails it only twice.
 func TestSeeded(t *testing.T) {
 	s := newSuite(t, "")
-	s.start(*laneFlag, slices.DeleteFunc(slices.Clone(s.writer.stories), func(s story) bool { return len(s.components) > 0 }))
+	s.start(*laneFlag, slices.DeleteFunc(slices.Clone(s.writer.stories), func(s story) bool {
+		return s.large || len(s.components) > 0
+	}))
 	s.twice = true
 	t.Logf("%d plans of %d, chosen by -seed=%d", *someFlag, len(s.all), *seedFlag)
 	known := func(p plan) bool { return slices.Contains(open, p.String()) }
@@ -63,15 +67,14 @@ func TestRobust(t *testing.T) {
 		p, err := parsePlan(*planFlag)
 		apitest.Must(t, err)
 		s := newSuite(t, "")
-		s.start(1, slices.DeleteFunc(slices.Clone(s.writer.stories), func(s story) bool { return s.name != p.story }))
+		s.start(1, s.named(p.story))
 		s.run([]plan{p}, time.Hour)
 		return
 	}
 	s := newSuite(t, *fileFlag)
 	of := s.writer.stories
 	if *tellFlag != "" {
-		of = slices.DeleteFunc(slices.Clone(of), func(s story) bool { return s.name != *tellFlag })
-		if len(of) == 0 {
+		if of = s.named(*tellFlag); len(of) == 0 {
 			t.Fatalf("there is no story %q of this writer", *tellFlag)
 		}
 	}
@@ -142,7 +145,10 @@ func (s *suite) start(lanes int, of []story) {
 			mu.Lock()
 			defer mu.Unlock()
 			s.references[of[i].name] = ref
-			if len(ref.masked) > 0 {
+			switch {
+			case of[i].large:
+				t.Logf("%d writes and events are not in every run without a fault", len(ref.masked))
+			case len(ref.masked) > 0:
 				t.Logf("not in every run without a fault: %v", ref.masked)
 			}
 		})
@@ -237,6 +243,9 @@ func (s *suite) attempt(t *testing.T, l *lane, p plan, ref *reference, calm time
 		return o
 	}
 	o.Findings = judge(of, *ref, got)
+	if of.large {
+		t.Log(got.costs())
+	}
 	switch {
 	case len(o.Findings) > 0:
 		o.Verdict = finding
@@ -246,6 +255,16 @@ func (s *suite) attempt(t *testing.T, l *lane, p plan, ref *reference, calm time
 		o.Verdict = notReached
 	}
 	return o
+}
+
+// named is the story of a name, if it concerns the writer. It may be one of fewer clusters than in
+// stories.
+func (s *suite) named(name string) []story {
+	isNamed := func(of story) bool { return of.name == name }
+	if of, known := storyNamed(name); known && !slices.ContainsFunc(stories, isNamed) && s.writer.name == "" {
+		s.writer.stories = append(slices.Clone(s.writer.stories), of)
+	}
+	return slices.DeleteFunc(slices.Clone(s.writer.stories), func(of story) bool { return of.name != name })
 }
 
 // story is that of a plan.

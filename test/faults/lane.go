@@ -24,7 +24,7 @@ import (
 
 const (
 	// resetLimit bounds the removal of what a run has left.
-	resetLimit = 2 * time.Minute
+	resetLimit = 5 * time.Minute
 	// setupLimit bounds the wait for the state before a story's faults.
 	setupLimit = 3 * time.Minute
 	// still is for how long nothing may be written for a state to count as reached.
@@ -107,7 +107,7 @@ func (l *lane) watch() {
 	ctx, l.unwatch = context.WithCancel(context.WithoutCancel(l.tb.Context()))
 	l.tb.Cleanup(l.unwatch)
 	var err error
-	l.watcher, err = newWatcher(ctx, l.server.Config(l.tb), append(slices.Clone(namespaces), fleetNames...))
+	l.watcher, err = newWatcher(ctx, l.server.Config(l.tb), slices.Concat(namespaces, fleetNames, manyNames))
 	apitest.Must(l.tb, err)
 }
 
@@ -237,19 +237,23 @@ type manager struct {
 	closed sync.Once
 }
 
-// manage starts a manager on the hub.
-func (l *lane) manage(flags ...string) *manager {
+// manage starts a manager of a version on the hub.
+func (l *lane) manage(of version, flags ...string) *manager {
 	l.tb.Helper()
-	return l.behindProxy(l.user, func(cfg *rest.Config) func() []*exec.Cmd {
-		return l.writer.commands(l, cfg, flags...)
+	return l.behindProxy(l.user, of.shift, func(cfg *rest.Config) func() []*exec.Cmd {
+		return l.writer.commands(l, cfg, of, flags...)
 	})
 }
 
-// behindProxy starts programs with a proxy of their own, as a user.
-func (l *lane) behindProxy(user *rest.Config, commands func(*rest.Config) func() []*exec.Cmd) *manager {
+// behindProxy starts programs with a proxy of their own, as a user. All times that they read on the hub
+// are later by shift.
+func (l *lane) behindProxy(
+	user *rest.Config, shift time.Duration, commands func(*rest.Config) func() []*exec.Cmd,
+) *manager {
 	l.tb.Helper()
 	through, err := proxy.New(user)
 	apitest.Must(l.tb, err)
+	through.Shift(shift)
 	cfg, err := through.Config()
 	apitest.Must(l.tb, err)
 	m := &manager{proxy: through, program: &program{commands: commands(cfg), lost: through.Disconnect}}

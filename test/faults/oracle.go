@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"open-cluster-management.io/cluster-inventory-addon/test/faults/proxy"
 )
@@ -58,6 +59,8 @@ type result struct {
 	exits []string
 	// lagged is true if the manager started with an API server that lagged.
 	lagged bool
+	// versions is how many managers of different versions led, one after the other; 0 if all were alike.
+	versions int
 	// slow is the namespace of which all writes were slow, if there is one.
 	slow string
 	// api is the CRD of the kind that the fault was about, if there is one.
@@ -66,6 +69,12 @@ type result struct {
 	lost []string
 	// problems are effects that did not come while the story went on.
 	problems []string
+	// races are those of the story.
+	races []string
+	// took is how long it was from the act to the state after, and peak the most memory that the
+	// manager had since it started, in MiB.
+	took time.Duration
+	peak int
 }
 
 // counts returns how often each object was created and deleted, but for what went with its CRD
@@ -80,6 +89,13 @@ func counts(changes []change) map[string]int {
 	return counted
 }
 
+// counts returns how often each object was created and deleted, without what may or may not happen.
+func (r result) counts() map[string]int {
+	counted := counts(r.changes)
+	settle(r.races, counted)
+	return counted
+}
+
 // merge makes a reference of two runs without a fault, which must agree.
 func merge(a, b result) (reference, []string) {
 	var differences []string
@@ -90,14 +106,15 @@ func merge(a, b result) (reference, []string) {
 	}
 	note("the state before", cmp.Diff(a.before, b.before))
 	note("the state after", cmp.Diff(a.after, b.after))
-	note("what is created and deleted", cmp.Diff(counts(a.changes), counts(b.changes)))
+	note("what is created and deleted", cmp.Diff(a.counts(), b.counts()))
 	ref := reference{
-		before: a.before, after: a.after, counts: counts(a.changes),
+		before: a.before, after: a.after, counts: a.counts(),
 		sent: max(len(a.record.Writes), len(b.record.Writes)),
 	}
 	keep := func(of, other []proxy.Key) (kept []proxy.Key) {
+		others := sets.New(other...)
 		for _, key := range of {
-			if slices.Contains(other, key) {
+			if others.Has(key) {
 				kept = append(kept, key)
 			} else {
 				ref.masked = append(ref.masked, key)
@@ -165,13 +182,16 @@ func judge(s story, ref reference, got result) []string {
 		findings = append(findings, ofState+": the state is not that of a run without a fault (-want +got):\n"+
 			cmp.Diff(ref.after, got.after))
 	}
-	counted := counts(got.changes)
+	counted := got.counts()
 	if got.lagged {
 		keepRights(ref.counts, counted)
 	}
 	findings = append(findings, prefixed(ofCounts, judgeCounts(ref.counts, counted)...)...)
 	refused, often := attempts(got)
 	allowed := 2*ref.sent + repairs(s, got.changes)
+	if got.versions > 0 {
+		allowed += (got.versions - 1) * rewrites(got.before, got.after)
+	}
 	if got.slow != "" || got.api == profiles {
 		allowed += reports(got)
 	}
@@ -336,6 +356,8 @@ func invariants(s story, got result) []string {
 			add(ofAgents, "the agent of a cluster went that is selected all along: %s", c)
 		}
 	}
+	findings = append(findings, prefixed(ofNumber, judgeEach(s, got.record.Writes)...)...)
+	findings = append(findings, prefixed(ofState, judgeOutdated(s, got)...)...)
 	for _, how := range got.exits {
 		add(ofExit, "the manager ended by itself: %s", how)
 	}

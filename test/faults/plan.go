@@ -12,25 +12,40 @@ import (
 
 // Faults of processes, while the story runs. None of them has a target.
 const (
-	// paused stops the leading manager for pauseFor, while another one stands by.
-	paused proxy.Kind = "leader-paused"
+	// The leading manager is stopped for pauseFor, while another one stands by.
+	paused    proxy.Kind = "leader-paused"
+	paused2s  proxy.Kind = "leader-paused-2s"
+	paused60s proxy.Kind = "leader-paused-60s"
 	// restarted kills the API server and etcd, and starts them again.
 	restarted proxy.Kind = "hub-restarted"
 	// restored puts etcd back to before the story, after it. The story is then repeated.
 	restored proxy.Kind = "hub-restored"
 )
 
-// ofProcesses are all of them.
-var ofProcesses = []proxy.Kind{paused, restarted, restored}
+// ofLeaders are those for which managers elect a leader.
+var ofLeaders = append([]proxy.Kind{paused, paused2s, paused60s}, ofVersions...)
+
+// ofPrograms are those for which a run needs a manager of its own.
+var ofPrograms = slices.Concat(ofLeaders, ofClocks, ofTimestamps)
+
+// ofProcesses are all faults of processes.
+var ofProcesses = append(slices.Clone(ofLeaders), restarted, restored)
 
 // ofKinds are the faults whose target is a kind.
-var ofKinds = slices.Concat(proxy.OfWatches, ofAPIs)
+var ofKinds = slices.Concat(proxy.OfWatches, ofAPIs, ofUpdates)
 
 // withoutTarget are the faults of the whole program, and none.
-var withoutTarget = append(slices.Clone(ofProcesses), proxy.Lagging, proxy.None)
+var withoutTarget = slices.Concat(ofProcesses, proxy.OfStarts, ofClocks, ofTimestamps, []proxy.Kind{proxy.None})
 
-// pauseFor is longer than a manager may lead without renewing its Lease.
-const pauseFor = 25 * time.Second
+// pauseFor is how long a leader is paused. Without renewing its Lease, a manager leads for less than
+// 25 seconds, and for more than two.
+var pauseFor = map[proxy.Kind]time.Duration{paused: 25 * time.Second, paused2s: 2 * time.Second, paused60s: time.Minute}
+
+// The longest faults have plans only in a few stories, so that all plans together do not take too long.
+var (
+	longest        = []proxy.Kind{paused60s, proxy.Lagging60s, proxy.SlowWebhook29s}
+	longestStories = []string{"rotate", "unbind", "move"}
+)
 
 // Plan is one run of a story with one fault.
 type plan struct {
@@ -45,7 +60,7 @@ func (p plan) String() string {
 		return fmt.Sprintf("%s %s", p.story, p.fault.Kind)
 	case slices.Contains(ofKinds, p.fault.Kind):
 		return fmt.Sprintf("%s %s %s", p.story, p.fault.Kind, p.fault.Key.Resource)
-	case p.fault.Kind == proxy.SlowWebhook:
+	case slices.Contains(proxy.OfNamespaces, p.fault.Kind):
 		return fmt.Sprintf("%s %s %s", p.story, p.fault.Kind, p.fault.Key.Object)
 	default:
 		return fmt.Sprintf("%s %s %s", p.story, p.fault.Kind, p.fault.Key)
@@ -57,8 +72,8 @@ func parsePlan(text string) (plan, error) {
 	name, rest, _ := strings.Cut(strings.TrimSpace(text), " ")
 	kind, target, _ := strings.Cut(rest, " ")
 	p := plan{story: name, fault: proxy.Fault{Kind: proxy.Kind(kind)}}
-	at := slices.IndexFunc(stories, func(s story) bool { return s.name == name })
-	if at < 0 {
+	of, known := storyNamed(name)
+	if !known {
 		return plan{}, fmt.Errorf("there is no story %q", name)
 	}
 	var err error
@@ -71,11 +86,11 @@ func parsePlan(text string) (plan, error) {
 		if p.fault.Key.Resource = target; target == "" || strings.Contains(target, " ") {
 			err = fmt.Errorf("%s needs a kind", kind)
 		}
-	case p.fault.Kind == proxy.SlowWebhook:
+	case slices.Contains(proxy.OfNamespaces, p.fault.Kind):
 		if p.fault.Key.Object = target; !slices.Contains(namespaces, target) {
 			err = fmt.Errorf("%s needs a namespace", kind)
 		}
-	case slices.Contains(slices.Concat(proxy.OfWrites, proxy.OfEvents, stories[at].ofComponents()), p.fault.Kind):
+	case slices.Contains(slices.Concat(proxy.OfWrites, proxy.OfEvents, of.ofComponents()), p.fault.Kind):
 		p.fault.Key, err = proxy.ParseKey(target)
 	default:
 		err = fmt.Errorf("there is no fault %q in the story %q", kind, name)
@@ -85,10 +100,17 @@ func parsePlan(text string) (plan, error) {
 
 // plansOf returns all plans of a story, whose reference has been recorded.
 func plansOf(s story, ref reference) []plan {
-	name, all := s.name, []plan(nil)
+	if s.sample != "" {
+		return sampleOf(s, ref)
+	}
+	name := s.name
+	var all []plan
 	add := func(kinds []proxy.Kind, keys ...proxy.Key) {
 		for _, key := range keys {
 			for _, kind := range kinds {
+				if slices.Contains(longest, kind) && !slices.Contains(longestStories, name) {
+					continue
+				}
 				all = append(all, plan{story: name, fault: proxy.Fault{Kind: kind, Key: key}})
 			}
 		}
@@ -109,10 +131,14 @@ func plansOf(s story, ref reference) []plan {
 	if s.large {
 		return all
 	}
-	add([]proxy.Kind{proxy.Lagging}, proxy.Key{})
+	add(proxy.OfStarts, proxy.Key{})
+	add(ofTimestamps, proxy.Key{})
+	if slices.Contains(clockStories, name) {
+		add(ofClocks, proxy.Key{})
+	}
 	for _, namespace := range consumers {
 		if slices.ContainsFunc(ref.writes, func(key proxy.Key) bool { return namespaceOf(key.Object) == namespace }) {
-			add([]proxy.Kind{proxy.SlowWebhook}, proxy.Key{Object: namespace})
+			add(proxy.OfNamespaces, proxy.Key{Object: namespace})
 		}
 	}
 	return append(all, apiPlans(name, ref)...)

@@ -15,25 +15,32 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/test/faults/proxy"
 )
 
-// some are plans of two stories.
-func some() []plan {
+// some are plans of two stories that have none of the longest faults nor of the manager's clock.
+func some() []plan { return plansOfTwo("edit", "disable") }
+
+// plansOfTwo are those of two stories with the same writes and events.
+func plansOfTwo(one, other string) []plan {
 	key := func(verb string, n int) proxy.Key {
 		return proxy.Key{Verb: verb, Resource: profiles + "/status", Object: "team-a/c1", N: n}
 	}
 	ref := reference{
 		writes: []proxy.Key{key("patch", 1), key("patch", 2)}, events: []proxy.Key{key("MODIFIED", 1), key("MODIFIED", 2)},
 	}
-	return slices.Concat(plansOf(story{name: "edit"}, ref), plansOf(story{name: "bind"}, ref))
+	return slices.Concat(plansOf(story{name: one}, ref), plansOf(story{name: other}, ref))
 }
 
-// ofRuns are faults of which each of these stories has one plan.
-var ofRuns = []proxy.Kind{proxy.Lagging, proxy.SlowWebhook}
+// ofRuns are faults of which each story has one plan, but for the longest ones.
+var ofRuns = slices.Concat(ofProcesses, ofTimestamps, proxy.OfStarts, proxy.OfNamespaces)
 
 func TestEveryWriteAndEventHasItsPlans(t *testing.T) {
-	each := 2*len(proxy.OfWrites) + 2*len(proxy.OfEvents) + len(proxy.OfWatches) + len(ofProcesses) + len(ofRuns)
-	all := some()
+	each := 2*len(proxy.OfWrites) + 2*len(proxy.OfEvents) + len(proxy.OfWatches) + len(ofRuns)
+	if all := some(); len(all) != 2*(each-len(longest)) {
+		t.Errorf("%d plans, want %d", len(all), 2*(each-len(longest)))
+	}
+	all := plansOfTwo("unbind", "rotate")
+	all = slices.DeleteFunc(all, func(p plan) bool { return slices.Contains(ofClocks, p.fault.Kind) })
 	if len(all) != 2*each {
-		t.Errorf("%d plans, want %d", len(all), 2*each)
+		t.Errorf("%d plans of stories with the longest faults, want %d", len(all), 2*each)
 	}
 	names := map[string]bool{}
 	for _, p := range all {
@@ -125,8 +132,9 @@ func TestOtherPlansAreRefused(t *testing.T) {
 		"edit watch-closed a b", "edit hub-restarted x", "spread placement:409", "spread placement:hub-restarted",
 		"spread placement:event-delayed ADDED x y 1", "edit placement:409 patch x y 1", "spread addon:409 patch x y 1",
 		"install addon:hub-restarted", "install :409 patch x y 1",
-		"edit lagging x",
-		"edit slow-webhook", "edit slow-webhook x", "edit unserved", "edit unserved a b",
+		"edit lagging x", "edit clock-ahead x", "edit timestamps-behind x", "edit lagging-60s x", "edit lagging-2s", "edit leader-paused-60s x", "edit leader-paused-3s",
+		"edit slow-webhook-29s", "edit slow-webhook-29s x",
+		"edit slow-webhook", "edit slow-webhook x", "edit unserved", "edit unserved a b", "edit new-version", "edit new-field a b",
 	} {
 		if p, err := parsePlan(text); err == nil {
 			t.Errorf("%q is read as %s", text, p)
@@ -156,7 +164,8 @@ func TestTheSeedDecides(t *testing.T) {
 	}
 	// Few plans are of all kinds, but for those left out.
 	kinds := map[proxy.Kind]bool{}
-	want := slices.Concat(proxy.OfWrites, proxy.OfEvents, proxy.OfWatches, ofRuns)
+	want := slices.Concat(proxy.OfWrites, proxy.OfEvents, proxy.OfWatches, ofTimestamps,
+		[]proxy.Kind{proxy.Lagging, proxy.Lagging1s, proxy.SlowWebhook})
 	for _, p := range choose(all, len(want), 3, ofProcesses...) {
 		kinds[p.fault.Kind] = true
 	}

@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -14,6 +16,9 @@ import (
 
 // restartAfter is how long a program that ended by itself stays down, as with a kubelet.
 const restartAfter = 500 * time.Millisecond
+
+// leaveLimit bounds how long a program takes to end that was asked to, as with a kubelet.
+const leaveLimit = 30 * time.Second
 
 // program keeps processes running, which end and start together: it starts them again when they
 // were killed or one of them has ended by itself. It is safe for concurrent use.
@@ -117,6 +122,25 @@ func (p *program) end(stopped bool) {
 	<-ended
 }
 
+// leave asks the processes to end and returns when they have ended, for good.
+func (p *program) leave() error {
+	p.mu.Lock()
+	p.stopped = true
+	ended := p.ended
+	p.mu.Unlock()
+	if err := p.signal(syscall.SIGTERM); err != nil {
+		return err
+	}
+	timer := time.NewTimer(leaveLimit)
+	defer timer.Stop()
+	select {
+	case <-ended:
+		return nil
+	case <-timer.C:
+		return fmt.Errorf("the program did not end within %s", leaveLimit)
+	}
+}
+
 // pause stops the processes, and resume lets them continue.
 func (p *program) pause() error  { return p.signal(syscall.SIGSTOP) }
 func (p *program) resume() error { return p.signal(syscall.SIGCONT) }
@@ -129,6 +153,27 @@ func (p *program) signal(signal syscall.Signal) error {
 		errs = append(errs, cmd.Process.Signal(signal))
 	}
 	return errors.Join(errs...)
+}
+
+// peak is the most memory that the processes have had since they started, in MiB; 0 if they have just
+// ended.
+func (p *program) peak() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	total := 0
+	for _, cmd := range p.cmds {
+		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", cmd.Process.Pid))
+		if err != nil {
+			return 0
+		}
+		for line := range strings.Lines(string(status)) {
+			var kib int
+			if n, _ := fmt.Sscanf(line, "VmHWM: %d kB", &kib); n == 1 {
+				total += kib
+			}
+		}
+	}
+	return total >> 10
 }
 
 // forget forgets the log, and how often the program ended by itself.

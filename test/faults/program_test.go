@@ -57,3 +57,18 @@ func TestProgramSaysWhichProcessEndedByItself(t *testing.T) {
 		t.Errorf("exits %q", exits)
 	}
 }
+
+func TestProgramLeavesForGood(t *testing.T) {
+	p, starts := processes("trap 'exit 0' TERM; while :; do sleep 0.05; done")
+	apitest.Must(t, p.start())
+	t.Cleanup(p.stop)
+	apitest.Must(t, p.leave())
+	for _, cmd := range p.cmds {
+		if cmd.ProcessState == nil {
+			t.Errorf("%s runs on", cmd.Path)
+		}
+	}
+	if exits, _, err := p.report(); len(exits) > 0 || err != nil || starts.Load() != 1 {
+		t.Errorf("started %d times, exits %q, %v", starts.Load(), exits, err)
+	}
+}

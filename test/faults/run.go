@@ -23,12 +23,11 @@ import (
 // may be retried after a minute, a manager that starts may wait a minute for objects to be
 // restored, and clients list again up to three minutes after a restart of the API server.
 func limitOf(kind proxy.Kind) time.Duration {
-	switch kind {
-	case restarted, restored, recreated, proxy.SlowWebhook, proxy.Lagging:
+	restarts := slices.Concat(proxy.OfNamespaces, proxy.OfStarts, []proxy.Kind{restarted, restored, recreated})
+	if slices.Contains(restarts, kind) {
 		return apitest.RestartPatience
-	default:
-		return 100 * time.Second
 	}
+	return 100 * time.Second
 }
 
 // lasts is how long after it began a fault has an effect.
@@ -40,10 +39,8 @@ func lasts(kind proxy.Kind) time.Duration {
 		return proxy.DelayFor
 	case proxy.EventDropped:
 		return proxy.DropFor
-	case proxy.SlowWebhook:
-		return proxy.SlowFor
 	default:
-		return 0
+		return proxy.SlowFor[kind]
 	}
 }
 
@@ -68,10 +65,12 @@ func (l *lane) run(tb testing.TB, s story, fault proxy.Fault, ref *reference, ca
 	if prefix != "" {
 		fault = proxy.Fault{Kind: proxy.None} // of the manager
 	}
+	isElected := slices.Contains(ofLeaders, fault.Kind)
+	first, second := l.versionsOf(tb, fault.Kind)
 	switch {
 	case l.spoiled:
 		l.renew()
-	case fault.Kind == paused || l.writer.fresh:
+	case slices.Contains(ofPrograms, fault.Kind) || l.writer.fresh:
 		l.discard()
 	}
 	if err := l.reset(tb.Context()); err != nil {
@@ -84,11 +83,11 @@ func (l *lane) run(tb testing.TB, s story, fault proxy.Fault, ref *reference, ca
 		r.components = append(r.components, l.start(tb, c))
 	}
 	defer r.startSpokes(tb)()
-	if fault.Kind == paused {
-		r.managers = []*manager{l.manage(elect)}
+	if isElected {
+		r.managers = []*manager{l.manage(first, elect)}
 	} else {
 		if l.manager == nil {
-			l.manager = l.manage()
+			l.manager = l.manage(first)
 		}
 		r.managers = []*manager{l.manager}
 		l.manager.forget()
@@ -101,19 +100,22 @@ func (l *lane) run(tb testing.TB, s story, fault proxy.Fault, ref *reference, ca
 		before.state, before.still = ref.before, still
 		after.state, after.still = ref.after, still
 	}
+	if fault.Kind == upgraded {
+		before.state, before.still = nil, quiet // it is the next version's
+	}
 	after.still = max(after.still, s.calm)
-	if err := r.await(tb.Context(), before, setupLimit); err != nil {
+	if err := r.await(tb.Context(), before, setupLimit+s.patience); err != nil {
 		return result{}, fmt.Errorf("the state before the fault: %w%s", err, r.why(before.state))
 	}
-	if fault.Kind == paused {
-		r.managers = append(r.managers, l.manage(elect))
-		if err := r.await(tb.Context(), before, setupLimit); err != nil {
+	if isElected {
+		r.managers = append(r.managers, l.manage(second, elect))
+		if err := r.await(tb.Context(), before, setupLimit+s.patience); err != nil {
 			return result{}, fmt.Errorf("the state with a standby: %w%s", err, r.why(before.state))
 		}
 	}
 	got := result{before: r.state(), setup: l.watcher.seen(0)}
 	began := l.watcher.mark()
-	if fault.Kind == proxy.Lagging {
+	if slices.Contains(proxy.OfStarts, fault.Kind) {
 		if err := l.remember(tb); err != nil {
 			return result{}, err
 		}
@@ -138,7 +140,7 @@ func (l *lane) run(tb testing.TB, s story, fault proxy.Fault, ref *reference, ca
 	if err := r.act(tb, fault); err != nil {
 		return result{}, err
 	}
-	limit := limitOf(fault.Kind)
+	limit := limitOf(fault.Kind) + s.patience
 	if len(r.world.missed) > 0 {
 		limit = after.still + quiet // it is a finding already
 	}
@@ -148,7 +150,7 @@ func (l *lane) run(tb testing.TB, s story, fault proxy.Fault, ref *reference, ca
 	}, func() bool {
 		return !slices.ContainsFunc(r.managers, func(m *manager) bool { return m.proxy.Lags() })
 	}}
-	if slices.Contains(ofAPIs, fault.Kind) {
+	if slices.Contains(slices.Concat(ofAPIs, ofUpdates), fault.Kind) {
 		by := l.past(tb)
 		holds = append(holds, func() bool { return l.hasSeen(tb.Context(), by, fault.Key.Resource) })
 	}
@@ -156,7 +158,7 @@ func (l *lane) run(tb testing.TB, s story, fault proxy.Fault, ref *reference, ca
 	if err != nil && !errors.Is(err, errNotReached) {
 		return result{}, err
 	}
-	got.converged = err == nil
+	got.converged, got.took, got.peak = err == nil, time.Since(got.began), r.peak()
 	sent := len(r.record().Writes)
 	if got.converged {
 		if err := pause(tb.Context(), calm); err != nil {
@@ -171,17 +173,20 @@ func (l *lane) run(tb testing.TB, s story, fault proxy.Fault, ref *reference, ca
 	}
 	markLost(got.changes, r.lost)
 	got.lost = r.lost
-	got.lagged = fault.Kind == proxy.Lagging
-	if fault.Kind == proxy.SlowWebhook {
+	if slices.Contains(ofVersions, fault.Kind) {
+		got.versions = len(r.managers)
+	}
+	got.lagged = slices.Contains(proxy.OfStarts, fault.Kind)
+	if slices.Contains(proxy.OfNamespaces, fault.Kind) {
 		got.slow = fault.Key.Object
 	}
 	if slices.Contains(ofAPIs, fault.Kind) {
 		got.api = fault.Key.Resource
 	}
-	got.tokens, got.wrote = r.world.tokens, r.world.wrote
+	got.tokens, got.wrote, got.races = r.world.tokens, r.world.wrote, s.races
 	got.ordered = !slices.Contains([]proxy.Kind{restarted, restored}, fault.Kind)
 	got.problems = append(got.problems, r.world.missed...)
-	if slices.Contains(slices.Concat(ofProcesses, ofAPIs), fault.Kind) {
+	if slices.Contains(slices.Concat(ofProcesses, ofPrograms, ofAPIs, ofUpdates), fault.Kind) {
 		got.record.Fired = time.Now()
 	}
 	if fault.Kind == restarted || fault.Kind == restored {
@@ -204,7 +209,7 @@ const elect = "--leader-elect=true"
 
 // end makes the next run start a manager where this one's may not be as before.
 func (r *running) end(fault proxy.Kind) {
-	if r.world.T.Failed() || slices.Contains(ofProcesses, fault) {
+	if r.world.T.Failed() || slices.Contains(slices.Concat(ofProcesses, ofPrograms), fault) {
 		r.lane.discard()
 	}
 	for _, m := range r.managers {
@@ -225,7 +230,7 @@ func (r *running) report(got *result, fault proxy.Kind) error {
 	var errs []error
 	for _, m := range r.managers {
 		exits, log, err := m.report()
-		if fault != paused {
+		if _, isPaused := pauseFor[fault]; !isPaused {
 			got.exits = append(got.exits, exits...)
 		}
 		got.log += log
@@ -242,16 +247,10 @@ func (r *running) report(got *result, fault proxy.Kind) error {
 func (r *running) act(tb testing.TB, fault proxy.Fault) error {
 	tb.Helper()
 	switch fault.Kind {
-	case paused:
-		leader := r.managers[0]
-		if err := leader.pause(); err != nil {
-			return err
-		}
-		r.story.act(r.world)
-		if err := pause(tb.Context(), pauseFor); err != nil {
-			return err
-		}
-		return leader.resume()
+	case paused, paused2s, paused60s:
+		return r.pauseLeader(tb.Context(), pauseFor[fault.Kind])
+	case upgraded, rolledBack:
+		return r.replaceLeader(tb, fault.Kind == rolledBack)
 	case restarted:
 		r.story.act(r.world)
 		r.outage(func() { r.lane.server.Snapshot(tb) })
@@ -259,10 +258,24 @@ func (r *running) act(tb testing.TB, fault proxy.Fault) error {
 		return r.unserve(tb, fault.Key.Resource)
 	case recreated:
 		return r.recreate(tb, fault.Key.Resource)
+	case newVersion, newField:
+		return r.updateCRD(tb, fault)
 	default:
 		r.story.act(r.world)
 	}
 	return nil
+}
+
+// pauseLeader plays the story while the leader is paused, and waits until it is not.
+func (r *running) pauseLeader(ctx context.Context, duration time.Duration) error {
+	leader := r.managers[0]
+	if err := leader.pause(); err != nil {
+		return err
+	}
+	resumed := make(chan error, 1)
+	go func() { resumed <- errors.Join(pause(ctx, duration), leader.resume()) }()
+	r.story.act(r.world)
+	return <-resumed
 }
 
 // restore plays the story, then puts etcd back to before it, and waits for the state before.
@@ -295,7 +308,7 @@ func (r *running) outage(during func()) {
 
 func (r *running) state() map[string]string {
 	state := r.lane.watcher.state(func(object map[string]any) string { return normal(object, r.world.tokens) })
-	if r.story.large {
+	if r.story.runs(placementController) {
 		joinSlices(state)
 	}
 	return state
@@ -337,6 +350,15 @@ func lateWrites(writes []proxy.Write, fault proxy.Fault) []proxy.Write {
 		return fault.Kind == proxy.EventDropped && w.Code == http.StatusConflict &&
 			kind == fault.Key.Resource && w.Key.Object == fault.Key.Object
 	})
+}
+
+// peak is the most memory that one of the managers has had, in MiB.
+func (r *running) peak() int {
+	most := 0
+	for _, m := range r.managers {
+		most = max(most, m.peak())
+	}
+	return most
 }
 
 // unanswered returns how many writes got no answer.
@@ -453,11 +475,17 @@ func (l *lane) reference(tb testing.TB, s story) (ref reference, problems []stri
 		return got, invariants(s, got)
 	}
 	first, problems := play(nil)
+	if s.large {
+		tb.Log(first.costs())
+	}
 	if len(problems) > 0 {
 		return ref, problems
 	}
 	ref, _ = merge(first, first)
 	second, problems := play(&ref)
+	if s.large {
+		tb.Log(second.costs())
+	}
 	if len(problems) > 0 {
 		return ref, problems
 	}

@@ -10,7 +10,7 @@ import (
 
 // judgeSlow returns what is wrong with the order of writes while those into one consumer namespace
 // were slow, or "". If there were writes into others, too, those must be complete before the slow
-// ones are: however busy the machine is, the last slow write takes proxy.SlowFor longer than theirs.
+// ones are: however busy the machine is, the last slow write takes SlowFor, of package proxy, longer than theirs.
 func judgeSlow(slow string, writes []proxy.Write) string {
 	var lastSlow, lastOther proxy.Write
 	for _, write := range writes {

@@ -15,7 +15,7 @@ func TestOthersAreDoneBeforeSlowWrites(t *testing.T) {
 			Key: proxy.Key{Verb: "patch", Resource: secrets, Object: object, N: 1}, Code: code, At: began, Done: began.Add(done),
 		}
 	}
-	slow := write("team-a/c1-reader", 200, proxy.SlowFor)
+	slow := write("team-a/c1-reader", 200, proxy.SlowFor[proxy.SlowWebhook])
 	tests := map[string]struct {
 		writes []proxy.Write
 		want   string // part of the finding

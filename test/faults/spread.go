@@ -185,5 +185,6 @@ func joinSlices(state map[string]string) {
 
 // isOfCluster reports whether a namespace is that of a cluster.
 func isOfCluster(namespace string) bool {
-	return slices.Contains(clusterNames, namespace) || slices.Contains(fleetNames, namespace)
+	return slices.Contains(clusterNames, namespace) || slices.Contains(fleetNames, namespace) ||
+		slices.Contains(manyNames, namespace)
 }

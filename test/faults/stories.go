@@ -25,9 +25,19 @@ type story struct {
 	// components are those of Open Cluster Management's that run, instead of being played by
 	// ocmtest. They need a folder with its programs, so TestSeeded leaves such stories out.
 	components []component
-	// large is true if there are many clusters: each plan takes long, and those of some kinds are
-	// left out.
+	// large is true if there are many clusters. TestSeeded leaves such stories out, and plans of some
+	// kinds are left out.
 	large bool
+	// patience is how much longer than others it may take to reach each of its states.
+	patience time.Duration
+	// sample is the cluster whose writes get faults, if not all writes and events do.
+	sample string
+	// races are clusters that are registered again perhaps before the manager has seen their deletion.
+	races []string
+	// most is how much the manager may write for a cluster; nil if that is not judged.
+	most map[string]int
+	// outdated are texts that no object may contain in the end.
+	outdated []string
 	// calm is for how long nothing may have been written for the state after to count as
 	// reached, if that is longer than for other stories.
 	calm time.Duration
@@ -258,8 +268,10 @@ var stories = []story{
 		},
 	},
 	{
-		// What others replace by deleting it and creating it again costs nobody anything. The
-		// manager acts on such an absence after ten seconds.
+		// What others replace by deleting it and creating it again costs nobody anything. The creation
+		// is the next request after the deletion, as when a GitOps tool replaces an object, so that only
+		// milliseconds are between the two on an idle machine. Only a token's Secret is gone for
+		// seconds. The manager acts on such an absence after ten seconds.
 		name: "replace", before: pairs(teamB, "c1", "c2"), after: pairs(teamB, "c1", "c2"), calm: 12 * time.Second,
 		targets: map[string][]string{"c1": {teamB}},
 		setup: func(w *world) {
@@ -328,4 +340,5 @@ var stories = []story{
 	spread(),
 	install(),
 	rollback(),
+	registerAgain(manyClusters),
 }

@@ -62,7 +62,7 @@ func upstreamWriter(folder string) writer {
 		stories: upstreamStories(),
 		// Each of the two elects a leader of its own, after times of its own. Garbage collection
 		// deletes what a recreated kind's objects own.
-		without:          []proxy.Kind{paused, recreated},
+		without:          slices.Concat(ofLeaders, ofClocks, []proxy.Kind{recreated}),
 		mayLackReference: true,
 		// A reset takes finalizers from clusters, so the controller does not clean up after them.
 		fresh: true,
@@ -77,7 +77,7 @@ func upstreamWriter(folder string) writer {
 			l.installRights(filepath.Join(folder, "rights.yaml"), upstreamUser)
 			l.collectGarbage(filepath.Join(folder, "kube-controller-manager"))
 		},
-		commands: func(l *lane, cfg *rest.Config, _ ...string) func() []*exec.Cmd {
+		commands: func(l *lane, cfg *rest.Config, _ version, _ ...string) func() []*exec.Cmd {
 			kubeconfig := apitest.File(l.tb, "kubeconfig", apitest.Kubeconfig(l.tb, cfg, ""))
 			return func() []*exec.Cmd { return upstreamCommands(folder, kubeconfig, freePort()) }
 		},

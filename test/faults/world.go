@@ -49,6 +49,9 @@ const (
 	// leaseSeconds is how often clusters should renew their Lease.
 	leaseSeconds = 3600
 
+	// tokensLast is for how long tokens are valid, also where a clock is wrong.
+	tokensLast = 4 * clockError
+
 	// secretMissing is for how long a Secret is gone that is replaced.
 	secretMissing = 4 * time.Second
 
@@ -177,7 +180,12 @@ func (w *world) account(cluster string, targets ...string) {
 // rotate gives an account another token.
 func (w *world) rotate(account *authv1beta1.ManagedServiceAccount) {
 	w.T.Helper()
-	w.names(account, w.Rotate(account))
+	// Not w.Rotate, whose tokens have expired where a clock is an hour ahead.
+	expires := time.Now().Add(tokensLast)
+	token := ocmtest.TokenOf(account.Namespace, account.Name, expires)
+	w.StoreToken(account, token, ocmtest.CA())
+	w.ReportToken(account, account.Name, expires)
+	w.names(account, token)
 }
 
 // rotateUnnoticed gives an account another token and does not say so in its status, whose times
@@ -303,12 +311,18 @@ func (w *world) decideSlices(namespace string, of ...[]string) {
 // waited for any more.
 func (w *world) step(effect string, seen func() bool) {
 	w.T.Helper()
-	deadline := time.Now().Add(stepPatience)
-	tick := time.NewTicker(50 * time.Millisecond)
+	w.stepWithin(stepPatience, 50*time.Millisecond, effect, seen)
+}
+
+// stepWithin is step with other times.
+func (w *world) stepWithin(limit, every time.Duration, effect string, seen func() bool) {
+	w.T.Helper()
+	deadline := time.Now().Add(limit)
+	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for len(w.missed) == 0 && !seen() {
 		if time.Now().After(deadline) {
-			w.missed = append(w.missed, fmt.Sprintf("not within %s: %s", stepPatience, effect))
+			w.missed = append(w.missed, fmt.Sprintf("not within %s: %s", limit, effect))
 			return
 		}
 		<-tick.C

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -44,8 +45,8 @@ type writer struct {
 	programs func(testing.TB) []string
 	// install prepares a hub for it. certificate is that of cluster-proxy.
 	install func(l *lane, certificate []byte)
-	// commands returns a function that returns its processes, not yet started.
-	commands func(l *lane, cfg *rest.Config, flags ...string) func() []*exec.Cmd
+	// commands returns a function that returns its processes of a version, not yet started.
+	commands func(l *lane, cfg *rest.Config, of version, flags ...string) func() []*exec.Cmd
 	// ready reports whether it has seen what the hub has, as far as it says so.
 	ready func(r *running, state map[string]string) bool
 }
@@ -65,7 +66,9 @@ func addonWriter(folder string) writer {
 		crds:     []apitest.CRDs{apitest.Hub(), apitest.AgentRevision(), apitest.ManagedProxyConfiguration()},
 		user:     hubtest.User,
 		programs: func(tb testing.TB) []string {
-			paths := []string{hubtest.Command(tb, &rest.Config{}).Path}
+			paths, err := filepath.Glob(filepath.Join("versions", "*.patch"))
+			apitest.Must(tb, err)
+			paths = append(paths, hubtest.Command(tb, &rest.Config{}).Path)
 			if folder != "" {
 				paths = append(paths, filepath.Join(folder, "ocm"))
 			}
@@ -76,12 +79,12 @@ func addonWriter(folder string) writer {
 			l.hub.MustCreate(gateRole())
 			l.hub.MustCreate(clusterProxy(certificate)...)
 		},
-		commands: func(l *lane, cfg *rest.Config, flags ...string) func() []*exec.Cmd {
+		commands: func(l *lane, cfg *rest.Config, of version, flags ...string) func() []*exec.Cmd {
 			first := hubtest.Command(l.tb, cfg, flags...)
-			first.Path = cmp.Or(l.program, first.Path)
+			first.Path = cmp.Or(of.program, first.Path)
 			return func() []*exec.Cmd {
 				cmd := exec.Command(first.Path, first.Args[1:]...)
-				cmd.Env = first.Env
+				cmd.Env = slices.Concat(first.Env, of.env)
 				return []*exec.Cmd{cmd}
 			}
 		},

@@ -82,7 +82,7 @@ func (b build) krewManifest(file, dir string) ([]byte, error) {
 	}
 	var out bytes.Buffer
 	err = manifest.Execute(&out, map[string]string{"TagName": b.version})
-	// What is left are comments for whoever edits the template.
+	// What is left are comments for people who edit the template.
 	content := out.Bytes()
 	if _, rest, found := bytes.Cut(content, []byte("\napiVersion:")); found {
 		content = append([]byte("apiVersion:"), rest...)

@@ -31,7 +31,7 @@ import (
 
 const root = "../../.."
 
-// fixture is a build whose programs hold nothing but their names and platforms.
+// fixture is a build whose programs contain only their names and platforms.
 func fixture(t *testing.T) build {
 	t.Helper()
 	b := build{
@@ -329,12 +329,12 @@ func TestSameTimes(t *testing.T) {
 func TestCommandLine(t *testing.T) {
 	known := []string{"-version=v1", "-revision=abc", "-created=1"}
 	for name, args := range map[string][]string{
-		"no command":          known,
-		"an unknown command":  append(known, "sing"),
-		"no folder to write":  append(known, "layout"),
-		"no programs":         append(known, "-programs="+t.TempDir(), "layout", t.TempDir()),
-		"nobody says when":    {"-version=v1", "-revision=abc", "-created=", "layout", t.TempDir()},
-		"nobody says of what": {"-version=", "-revision=", "-created=1", "layout", t.TempDir()},
+		"no command":         known,
+		"an unknown command": append(known, "sing"),
+		"no folder to write": append(known, "layout"),
+		"no programs":        append(known, "-programs="+t.TempDir(), "layout", t.TempDir()),
+		"no time":            {"-version=v1", "-revision=abc", "-created=", "layout", t.TempDir()},
+		"no version":         {"-version=", "-revision=", "-created=1", "layout", t.TempDir()},
 	} {
 		if err := run(args); err == nil {
 			t.Errorf("%s: no error", name)

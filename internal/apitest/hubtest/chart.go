@@ -43,7 +43,8 @@ func Load(tb testing.TB) *chart.Chart {
 }
 
 // ForRelease returns the chart and what its templates get for a release with values given as
-// YAML, on a hub that serves the given versions besides Kubernetes' own, or Helm's error.
+// YAML, on a hub that serves the given versions in addition to Kubernetes' own, or Helm's
+// error.
 func ForRelease(
 	tb testing.TB, release chartutil.ReleaseOptions, values string, versions ...string,
 ) (*chart.Chart, chartutil.Values, error) {
@@ -57,8 +58,8 @@ func ForRelease(
 	return c, all, err
 }
 
-// Render returns what Helm makes of the chart with values given as YAML, for a hub
-// that serves the given versions besides Kubernetes' own, or the error it shows.
+// Render returns what Helm makes of the chart with values given as YAML, for a hub that
+// serves the given versions in addition to Kubernetes' own, or the error it shows.
 func Render(tb testing.TB, values string, versions ...string) ([]*unstructured.Unstructured, error) {
 	tb.Helper()
 	return RenderUpgrade(tb, values, false, versions...)
@@ -153,7 +154,7 @@ func ensureNamespace(w *apitest.World, name string) {
 }
 
 // moduleRoot is the directory of this module, which the package under test is below: in it, or
-// in a module of its own.
+// in its own module.
 func moduleRoot(tb testing.TB) string {
 	tb.Helper()
 	dir, err := os.Getwd()

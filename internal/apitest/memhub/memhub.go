@@ -25,7 +25,7 @@ import (
 )
 
 // Hub serves lists and single objects. It knows no rights, validates nothing, and answers reviews of
-// rights with yes. A list of a resource of which it has no object is empty.
+// rights with yes. A list of a resource without objects is empty.
 type Hub struct {
 	server  *httptest.Server
 	scheme  *runtime.Scheme

@@ -22,7 +22,14 @@ import (
 // copy its token to.
 func (h *Hub) Account(cluster, name string, targets ...string) *authv1beta1.ManagedServiceAccount {
 	h.T.Helper()
-	account := &authv1beta1.ManagedServiceAccount{
+	account := NewAccount(cluster, name, targets...)
+	h.MustCreate(account)
+	return account
+}
+
+// NewAccount is that account, not yet created.
+func NewAccount(cluster, name string, targets ...string) *authv1beta1.ManagedServiceAccount {
+	return &authv1beta1.ManagedServiceAccount{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: cluster,
 			Name:      name,
@@ -35,8 +42,6 @@ func (h *Hub) Account(cluster, name string, targets ...string) *authv1beta1.Mana
 			Rotation: authv1beta1.ManagedServiceAccountRotation{Enabled: true, Validity: metav1.Duration{Duration: time.Hour}},
 		},
 	}
-	h.MustCreate(account)
-	return account
 }
 
 // Rotate does what managed-serviceaccount's agent does: it writes a new token to

@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
@@ -21,11 +20,13 @@ import (
 	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
-	workv1 "open-cluster-management.io/api/work/v1"
-	authv1beta1 "open-cluster-management.io/managed-serviceaccount/apis/authentication/v1beta1"
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/kinds"
 )
 
 // AddonName is the name of the addon on every cluster.
@@ -33,23 +34,19 @@ const AddonName = "cluster-inventory"
 
 // Scheme knows every kind that tests of hub and spoke handle.
 var Scheme = sync.OnceValue(func() *runtime.Scheme {
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{
-		clientgoscheme.AddToScheme,
-		apiextensionsv1.AddToScheme,
-		addonv1beta1.Install,
-		clusterv1.Install,
-		clusterv1alpha1.Install,
-		clusterv1beta1.Install,
-		clusterv1beta2.Install,
-		workv1.Install,
-		authv1beta1.AddToScheme,
-		inventoryv1alpha1.AddToScheme,
-	} {
-		utilruntime.Must(add(scheme))
-	}
+	scheme := kinds.NewScheme()
+	utilruntime.Must(apiextensionsv1.AddToScheme(scheme))
+	utilruntime.Must(clusterv1alpha1.Install(scheme))
 	return scheme
 })
+
+// NewManager returns a manager like the one on the hub, as apitest.NewManager does, which knows
+// only the kinds that that one knows.
+func NewManager(tb testing.TB, cfg *rest.Config, cached map[client.Object]cache.ByObject) manager.Manager {
+	tb.Helper()
+	return apitest.NewManager(tb, cfg, kinds.NewScheme(), cached,
+		func(o *manager.Options) { o.MapperProvider = kinds.NewMapper })
+}
 
 // Hub is a hub as its administrator sees it, for one test.
 type Hub struct{ *apitest.World }

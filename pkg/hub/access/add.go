@@ -74,7 +74,7 @@ type ProxyGate interface {
 	// be known within moments.
 	Verdict() (on bool, problem string, transient bool)
 
-	// Stable reports whether the verdict is known, or remains unknown until somebody acts.
+	// Stable reports whether the verdict is known, or remains unknown until a user acts.
 	Stable() bool
 
 	// Subscribe has changed called whenever the verdict may have changed.

@@ -19,7 +19,7 @@ type absences struct {
 
 // settle returns the facts that count, and the time until they may change by themselves;
 // zero means never. The absence of the ConfigMap that stores the CA is not held back:
-// whoever deletes it wants the old CA forgotten at once.
+// users delete it to have the old CA forgotten at once.
 func (a *absences) settle(o ClusterProxyOptions, facts proxyFacts, now time.Time) (proxyFacts, time.Duration) {
 	facts, wait := a.settleConfigurations(o, facts, now)
 	if o.URL == "" {
@@ -33,7 +33,7 @@ func (a *absences) settle(o ClusterProxyOptions, facts proxyFacts, now time.Time
 
 // settleConfigurations holds back the absence of the relevant configuration, alone or with
 // its API. A new API is followed again, so that the objects of the old one are unknown for
-// a moment, and then missing until somebody restores them.
+// a moment, and then missing until they are restored.
 func (a *absences) settleConfigurations(
 	o ClusterProxyOptions, facts proxyFacts, now time.Time,
 ) (proxyFacts, time.Duration) {

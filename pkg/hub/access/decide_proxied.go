@@ -32,7 +32,7 @@ func newProxied() *proxied {
 	return &proxied{has: map[string]struct{}{}, requested: map[string]struct{}{}}
 }
 
-// came says that clusters have the addon. It reports whether that is news.
+// came records that clusters have the addon. It reports whether that is news.
 func (p *proxied) came(clusters ...string) (news bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -47,9 +47,8 @@ func (p *proxied) came(clusters ...string) (news bool) {
 	return news
 }
 
-// went says that a cluster does not have the addon any more. It reports whether
-// settle must be called for that: it is the first of those whose absence does not
-// count yet.
+// went records that a cluster does not have the addon any more. It reports whether settle
+// must be called for that: it is the first of those whose absence does not count yet.
 func (p *proxied) went(cluster string, now time.Time) (first bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -58,9 +57,9 @@ func (p *proxied) went(cluster string, now time.Time) (first bool) {
 	return p.lost.Len() == 1
 }
 
-// of reports whether a cluster counts as having the addon; known is false when that
-// cannot be told yet. cached says whether the cache has it now, which changes a
-// moment before came or went is called.
+// of reports whether a cluster counts as having the addon; known is false when that is not
+// known yet. cached says whether the cache has it now, which changes a moment before came or
+// went is called.
 func (p *proxied) of(cluster string, cached bool) (has, known bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

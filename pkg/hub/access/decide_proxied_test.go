@@ -55,7 +55,7 @@ func TestClusterLacksTheAddonOnceAbsenceLasted(t *testing.T) {
 	a.later(10*time.Second, 0)
 	a.says("c1", "has")
 	if !a.went("c1", a.now) {
-		t.Error("nobody times the first absence")
+		t.Error("no wait for the first absence")
 	}
 	a.later(0, 10*time.Second)
 	a.now = a.now.Add(4 * time.Second)
@@ -80,7 +80,7 @@ func TestReplacedAddonIsNotAnnounced(t *testing.T) {
 	}
 	a.later(0, 10*time.Second)
 	a.later(10*time.Second, 0)
-	for range 3 { // each absence begins anew
+	for range 3 { // each absence starts over
 		a.went("c1", a.now)
 		a.later(9*time.Second, time.Second)
 		a.says("c1", "has")

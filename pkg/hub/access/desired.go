@@ -44,8 +44,8 @@ type Decision struct {
 
 // ProviderState is the state of one access provider.
 type ProviderState struct {
-	// Known is false if it is unknown whether there should be a provider, or if somebody
-	// else decides that: an entry of its name stays as it is.
+	// Known is false if it is unknown whether there should be a provider, or if another client
+	// decides that: an entry of its name stays as it is.
 	Known bool
 
 	// Provider is nil if there should be none.
@@ -53,8 +53,8 @@ type ProviderState struct {
 }
 
 // Merge returns a profile's access providers with this addon's own corrected: first the one
-// through cluster-proxy, then the direct one, then everybody else's in their order. It does
-// not change current, and returns it if nothing is wrong.
+// through cluster-proxy, then the direct one, then all others in their order. It does not
+// change current, and returns it if nothing is wrong.
 func Merge(current []inventoryv1alpha1.AccessProvider, cluster string, d Decision) []inventoryv1alpha1.AccessProvider {
 	rest := slices.DeleteFunc(slices.Clone(current), func(entry inventoryv1alpha1.AccessProvider) bool {
 		switch entry.Name {
@@ -112,7 +112,7 @@ func decoded(extension runtime.RawExtension) any {
 }
 
 // isOurDirect reports whether an entry with the name of the direct provider has exactly the
-// form that this addon writes. Any other is somebody else's.
+// form that this addon writes. Any other is another client's.
 func isOurDirect(entry inventoryv1alpha1.AccessProvider, cluster string) bool {
 	return strings.HasPrefix(entry.Cluster.Server, "https://") && len(entry.Cluster.CertificateAuthorityData) > 0 &&
 		equal(entry, provider(entry.Name, entry.Cluster.Server, entry.Cluster.CertificateAuthorityData, cluster))

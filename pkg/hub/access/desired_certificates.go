@@ -22,7 +22,7 @@ const (
 	caKey = "ca.crt"
 
 	// maxBundleBytes bounds the CA bundle of one provider. Exec plugins receive it, encoded
-	// once more, in an environment variable, which Linux limits to 128 KiB.
+	// again, in an environment variable, which Linux limits to 128 KiB.
 	maxBundleBytes = 32 << 10
 )
 

@@ -95,7 +95,7 @@ func fromManagedCluster(configs *[]clusterv1.ClientConfig) (server, ca, problem 
 		"and a usable caBundle"
 }
 
-// directEntries reads all ConfigMaps, by cluster. A mistake affects only its cluster. A
+// directEntries reads all ConfigMaps, by cluster. An error affects only its cluster. A
 // cluster in two ConfigMaps has no usable entry, because it is unclear which one is meant.
 func directEntries(configMaps []*corev1.ConfigMap) map[string]directEntry {
 	sources := map[string][]string{}

@@ -78,7 +78,7 @@ func TestParseDirect(t *testing.T) {
 			text: with("certificateAuthority", "secret"),
 			err:  "has a certificateAuthority that is not PEM text",
 		},
-		"a key beside the CA": {
+		"a key in addition to the CA": {
 			text: with("certificateAuthority", string(ca.PEM())+string(ca.KeyPEM(t))),
 			err:  `has a certificateAuthority that has a block "EC PRIVATE KEY" among its certificates`,
 		},
@@ -180,7 +180,7 @@ func TestFromManagedCluster(t *testing.T) {
 	}
 }
 
-// An unrequested provider is not published, and somebody else's entry named direct is not
+// An unrequested provider is not published, and another client's entry named direct is not
 // touched.
 func TestUnmentionedClusterHasNoDirectAccess(t *testing.T) {
 	d := decide(ClusterProxyOptions{}, endpoint{}, clusterFacts{name: "c1"})

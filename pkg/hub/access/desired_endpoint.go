@@ -52,8 +52,8 @@ type endpoint struct {
 	server string
 	ca     []byte
 
-	// yield is true while cluster-proxy writes the entries itself, or may. Then none of
-	// them is touched, whatever else is known.
+	// yield is true while cluster-proxy writes the entries itself, or may. Then none of them is
+	// changed, regardless of other facts.
 	yield bool
 
 	// problem says, as part of a sentence, why there is no server or why nothing is known, and
@@ -115,7 +115,7 @@ func checkConfiguration(o ClusterProxyOptions, facts proxyFacts) (endpoint, bool
 	if facts.gateOn {
 		return endpoint{yield: true, problem: facts.gateProblem, transient: facts.gateTransient}, true
 	}
-	// Without a configuration cluster-proxy writes nothing, whatever its gates.
+	// Without a configuration cluster-proxy writes nothing, regardless of its gates.
 	if facts.unknown == "" && !facts.served {
 		return none("the hub serves no ManagedProxyConfiguration: cluster-proxy is not installed on it")
 	}

@@ -69,7 +69,7 @@ func TestEndpointIsTheServiceWithTheCAOfTheSecret(t *testing.T) {
 	checkEndpoints(t, onTheHub(), func(ca []byte) map[string]endpointCase {
 		return map[string]endpointCase{
 			"everything is there": {want: endpoint{known: true, server: serviceURI, ca: ca}},
-			"the one port of the Service, whatever its name": {
+			"the one port of the Service, with any name": {
 				change: func(f *proxyFacts) { f.service.object.Spec.Ports = []corev1.ServicePort{{Port: 443}} },
 				want:   endpoint{known: true, server: "https://cluster-proxy-addon-user.proxy:443", ca: ca},
 			},
@@ -115,7 +115,7 @@ func TestEndpointNeedsTheConfiguration(t *testing.T) {
 					problem: `there is no ManagedProxyConfiguration "cluster-proxy", only others (a, b), which are not looked at`,
 				},
 			},
-			"another configuration beside the one": {
+			"a second configuration": {
 				change: func(f *proxyFacts) {
 					f.configurations = append([]configuration{{name: "a", namespace: "other"}}, f.configurations...)
 				},
@@ -230,7 +230,7 @@ func TestEndpointBelongsToClusterProxyWhileItsGateIsOn(t *testing.T) {
 				},
 				want: endpoint{yield: true, problem: "cluster-proxy writes it itself"},
 			},
-			"it cannot be told whether it does": {
+			"it is unknown whether it does": {
 				change: func(f *proxyFacts) { f.gateProblem, f.secret.object = "Deployment "+unread, nil },
 				want:   endpoint{yield: true, problem: "Deployment " + unread},
 			},

@@ -20,7 +20,7 @@ type sharedFacts struct {
 	// if they are known.
 	entriesUnknown, addonsUnknown, clustersUnknown string
 
-	// stable is true if everything is known, or remains unknown until somebody acts.
+	// stable is true if everything is known, or remains unknown until a user acts.
 	stable bool
 }
 

@@ -29,7 +29,7 @@ func TestChangedClusters(t *testing.T) {
 			want: []string{""},
 		},
 		"the ManagedClusters are unknown": {next: func(s *snapshot) { s.clustersUnknown = "?" }, want: []string{""}},
-		"an entry changed, one came, one went": {
+		"an entry changed, one was added, one removed": {
 			next: func(s *snapshot) {
 				s.entries = map[string]directEntry{"c1": {server: "https://other"}, "c3": {problem: "it is wrong"}}
 			},
@@ -61,8 +61,8 @@ func TestRequeueAfter(t *testing.T) {
 		"a certificate is good through its last second": {expiry: now.Add(time.Hour), want: time.Hour + time.Second},
 		"it has expired already":                        {expiry: now.Add(-time.Hour), want: time.Second},
 		"it expires in centuries":                       {expiry: now.AddDate(8000, 0, 0), want: 24*time.Hour + time.Second},
-		"whichever comes first":                         {unseen: 3 * time.Second, expiry: now, want: time.Second},
-		"whichever comes first, the write": {
+		"the earlier one":                               {unseen: 3 * time.Second, expiry: now, want: time.Second},
+		"the earlier one, the write": {
 			unseen: 3 * time.Second,
 			expiry: now.Add(time.Hour),
 			want:   3 * time.Second,

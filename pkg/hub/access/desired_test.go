@@ -64,7 +64,7 @@ func TestMerge(t *testing.T) {
 			direct:  none,
 			want:    entries{proxy, other},
 		},
-		"somebody's addition to ours is undone": {
+		"another client's addition to ours is undone": {
 			current: entries{proxied},
 			proxy:   published(proxy),
 			direct:  none,
@@ -89,25 +89,25 @@ func TestMerge(t *testing.T) {
 			direct:  unknown,
 			want:    entries{stale, direct, other},
 		},
-		"unknown beside known: in its place": {
+		"unknown next to known: in its place": {
 			current: entries{stale, direct, other},
 			proxy:   unknown,
 			direct:  published(direct),
 			want:    entries{stale, direct, other},
 		},
-		"unknown, written last by somebody else": {
+		"unknown, written last by another client": {
 			current: entries{other, stale},
 			proxy:   unknown,
 			direct:  published(direct),
 			want:    entries{direct, other, stale},
 		},
-		"somebody else's direct, not opted in": {
+		"another client's direct, not opted in": {
 			current: entries{other, foreignDirect},
 			proxy:   none,
 			direct:  none,
 			want:    entries{other, foreignDirect},
 		},
-		"somebody else's direct, opted in": {
+		"another client's direct, opted in": {
 			current: entries{other, foreignDirect},
 			proxy:   none,
 			direct:  published(direct),
@@ -267,7 +267,7 @@ func TestDecideDirectProvider(t *testing.T) {
 					`ConfigMap hub/direct wants it.`,
 			}},
 		},
-		"the administrator's mistake": {
+		"the administrator's error": {
 			endpoint: there,
 			cluster:  clusterFacts{direct: directFacts{entry: &directEntry{problem: "it is wrong"}}},
 			want: Decision{

@@ -3,12 +3,12 @@
 //
 // # The providers
 //
-//   - open-cluster-management goes through cluster-proxy's user server. It is
+//   - open-cluster-management uses cluster-proxy's user server. It is
 //     published for clusters with the ManagedClusterAddOn cluster-proxy, while the
 //     hub has the ManagedProxyConfiguration with a user server, the Service, and
 //     the Secret with its certificate. An addon that is not Available withdraws
 //     nothing: that may be momentary, and each change restarts consumers.
-//   - direct goes to the cluster's API server itself. It is published for clusters
+//   - direct uses the cluster's API server itself. It is published for clusters
 //     that the administrator names in ConfigMaps labelled contract.LabelDirectAccess
 //     in the manager's namespace.
 //
@@ -18,7 +18,8 @@
 // # Certificates
 //
 // The issuer of the user server's certificate is published, so that a renewed certificate
-// changes nothing; if the Secret contains no issuer, the certificate itself is (desired_certificates.go). After a change of the issuer both are published until the old one
+// changes nothing; if the Secret contains no issuer, the certificate itself is published
+// (desired_certificates.go). After a change of the issuer both are published until the old one
 // expires. The published certificates are stored in the ConfigMap contract.AccessStateName
 // in the manager's namespace (state.go). They are never read back from profiles, which
 // consumers may be able to write.

@@ -15,7 +15,7 @@ import (
 )
 
 // Whatever a Secret or a ConfigMap holds as certificates, what is published of it is
-// certificates, bounded, and the same when it is read once more.
+// certificates, bounded, and the same when it is read again.
 func FuzzCertificates(f *testing.F) {
 	ca := certtest.NewCA(f, "a", time.Now().Add(time.Hour))
 	f.Add(ca.PEM())
@@ -32,7 +32,7 @@ func FuzzCertificates(f *testing.F) {
 		}
 		again, err := ParseCA(bundle)
 		if err != nil || !bytes.Equal(bundle, again) {
-			t.Errorf("read once more: %v\n%q\n%q", err, bundle, again)
+			t.Errorf("read again: %v\n%q\n%q", err, bundle, again)
 		}
 		if len(bundle) > 32<<10 || bytes.Contains(bundle, []byte("PRIVATE KEY")) {
 			t.Errorf("%d bytes are published", len(bundle))
@@ -40,8 +40,7 @@ func FuzzCertificates(f *testing.F) {
 	})
 }
 
-// Whatever a ConfigMap says about a cluster, it is an address to be trusted, or a mistake that is
-// told in a few words.
+// Any ConfigMap of a cluster results in an address to be trusted, or in a short error.
 func FuzzDirectEntry(f *testing.F) {
 	ca := strings.ReplaceAll("\n"+string(certtest.NewCA(f, "a", time.Now().Add(time.Hour)).PEM()), "\n", "\n  ")
 	f.Add("fromManagedCluster: true")
@@ -68,8 +67,8 @@ func FuzzDirectEntry(f *testing.F) {
 	})
 }
 
-// Whatever the entry of somebody else holds, ours is added beside it or takes its place, and
-// adding it once more changes nothing.
+// No matter what another client's entry holds, ours is added next to it or replaces it, and adding
+// it again changes nothing.
 func FuzzMergedProviders(f *testing.F) {
 	f.Add("open-cluster-management", "https://theirs", []byte(`{"clusterName":"c1"}`))
 	f.Add("other", "", []byte(`{"a":`))

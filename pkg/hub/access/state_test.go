@@ -25,12 +25,12 @@ func TestWrittenStateCountsBeforeItIsSeen(t *testing.T) {
 		after time.Duration
 		want  string
 	}{
-		"nothing is seen yet":               {nil, 0, "7"},
-		"what was before is seen":           {version("5"), 0, "7"},
-		"it is seen":                        {version("7"), 0, "7"},
-		"somebody has changed it":           {version("9"), 0, "9"},
-		"it is never seen: not for ever":    {version("5"), kube.StaleAfter, "5"},
-		"deleted by somebody: not for ever": {nil, kube.StaleAfter, ""},
+		"nothing is seen yet":                    {nil, 0, "7"},
+		"what was before is seen":                {version("5"), 0, "7"},
+		"it is seen":                             {version("7"), 0, "7"},
+		"another client changed it":              {version("9"), 0, "9"},
+		"it is never seen: not forever":          {version("5"), kube.StaleAfter, "5"},
+		"deleted by another client: not forever": {nil, kube.StaleAfter, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newState(nil, "hub", "proxy")

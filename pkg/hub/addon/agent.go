@@ -39,9 +39,8 @@ type Options struct {
 	// removal of its addon; at least CleanupTimeout.
 	CleanupJobTimeout time.Duration
 
-	// HostedAgents lets agents run on other clusters than their own. The manager must be able
-	// to list and watch all ManifestWorks of the hub; otherwise it reads the few of its own by
-	// name.
+	// HostedAgents lets agents run on other clusters than their own. The manager must be able to
+	// list and watch all ManifestWorks of the hub; otherwise it reads its own few by name.
 	HostedAgents bool
 
 	// Reinstalls says whether Open Cluster Management is about to create an addon again that
@@ -50,7 +49,7 @@ type Options struct {
 }
 
 // Reinstalls returns whether Open Cluster Management is about to create an addon again: known
-// is false while that cannot be told, which it does not stay.
+// is false while that is unknown, which it does not stay.
 type Reinstalls func(ctx context.Context, addon *addonv1beta1.ManagedClusterAddOn) (again, known bool, err error)
 
 // observed holds the framework's caches.
@@ -133,7 +132,7 @@ func (a *inventoryAgent) Manifests(
 
 // isReinstalled reports whether an addon that is being deleted is about to be created again,
 // so that the spoke must not be cleaned up. ErrHeld says that this is not known yet. Once the
-// clean-up has begun, it goes on.
+// clean-up has begun, it continues.
 func (a *inventoryAgent) isReinstalled(
 	ctx context.Context, cluster *clusterv1.ManagedCluster, addon *addonv1beta1.ManagedClusterAddOn,
 ) (bool, error) {

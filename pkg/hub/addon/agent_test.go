@@ -113,7 +113,7 @@ func TestCleanupNeedsNeitherAConfigurationNorAManifestWork(t *testing.T) {
 }
 
 // An addon that OCM's addon manager deletes although the install strategy is about to create
-// it again is not cleaned up: the framework lets go of an addon without a clean-up Job.
+// it again is not cleaned up: the framework releases an addon without a clean-up Job.
 func TestAnAddonThatIsCreatedAgainIsNotCleanedUp(t *testing.T) {
 	renderers, err := manifests.NewRenderers()
 	apitest.Must(t, err)
@@ -159,7 +159,7 @@ func TestAnAddonThatIsCreatedAgainIsNotCleanedUp(t *testing.T) {
 		}
 	}
 	strategy("Placements")
-	check("nobody can tell", "waits")
+	check("it is unknown", "waits")
 	if diff := cmp.Diff([]string{"c1"}, asked); diff != "" {
 		t.Errorf("asked again (-want +got):\n%s", diff)
 	}

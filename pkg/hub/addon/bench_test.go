@@ -206,8 +206,8 @@ func (f *fleet) waitForAvailable() {
 	}
 }
 
-// waitUntilIdle waits until the framework watches ManifestWorks and this process has
-// used next to no CPU time for a few seconds.
+// waitUntilIdle waits until the framework watches ManifestWorks and this process has used
+// almost no CPU time for a few seconds.
 func (f *fleet) waitUntilIdle() {
 	f.b.Helper()
 	const (

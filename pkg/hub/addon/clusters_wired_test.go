@@ -33,8 +33,8 @@ func clusterChanges(r *rollout) {
 		})
 	}
 
-	// The spoke is unreachable, about which Open Cluster Management writes into the addon,
-	// and comes back with nothing new to report.
+	// The spoke is unreachable, about which Open Cluster Management writes into the addon, and
+	// reconnects with nothing new to report.
 	clusterIs("Unknown")
 	r.Wire.Settle(r.T, apitest.Patience, unwritten)
 	apitest.EditStatus(r, addon, func(a *addonv1beta1.ManagedClusterAddOn) {

@@ -239,8 +239,8 @@ func (r *rollout) wrote(want ...string) {
 
 const zoneA, zoneB = "nodePlacement: {nodeSelector: {zone: a}}", "nodePlacement: {nodeSelector: {zone: b}}"
 
-// TestConfigurations runs one story after the other on one hub. Each has clusters and
-// configurations of its own.
+// TestConfigurations runs one story after the other on one hub. Each has clusters and its own
+// configurations.
 func TestConfigurations(t *testing.T) {
 	w := newWorld(t)
 	w.Wire.Reset()
@@ -279,7 +279,7 @@ func TestConfigurations(t *testing.T) {
 	t.Run("hosted", func(t *testing.T) { hosted(r.in(t)) })
 	t.Run("hosted later", func(t *testing.T) { annotatedLater(r.in(t)) })
 	t.Run("two in one namespace", func(t *testing.T) { twoInOneNamespace(r.in(t)) })
-	t.Run("a hosting cluster that goes", func(t *testing.T) { hostGone(r.in(t)) })
+	t.Run("a hosting cluster that is deleted", func(t *testing.T) { hostGone(r.in(t)) })
 	t.Run("a clean-up on a host that fails", func(t *testing.T) { letGo(r.in(t)) })
 	t.Run("for all clusters", func(t *testing.T) { forAllClusters(r.in(t)) })
 }
@@ -329,13 +329,13 @@ func shared(r *rollout) {
 	r.Wire.Reset()
 
 	r.config("shared", zoneB)
-	r.wrote() // nobody's turn has come
+	r.wrote() // no cluster's turn has come
 	r.refer(first, "shared")
 	r.runs(first, "b")
 	r.wrote("PATCH manifestworks")
 	r.runs(second, "a")
 
-	// Other changes of a cluster meanwhile write nothing, either.
+	// Other changes of a cluster in the meantime write nothing, either.
 	apitest.Edit(r, second, func(a *addonv1beta1.ManagedClusterAddOn) { a.Annotations = map[string]string{"a": "b"} })
 	r.wrote()
 	r.refer(second, "shared")
@@ -344,7 +344,7 @@ func shared(r *rollout) {
 	r.runsAnywhere(other)
 }
 
-// A mistake changes nothing, is reported, and its correction is applied.
+// An error changes nothing, is reported, and its correction is applied.
 func wrong(r *rollout) {
 	r.config("shared", zoneA)
 	addon, other := r.join(), r.join()

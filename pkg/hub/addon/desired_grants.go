@@ -14,7 +14,7 @@ import (
 
 // desiredBinding grants the one user of the cluster's agent its rights in the cluster's
 // namespace. A Role there would cost one more write for each cluster, and the API server
-// searches all ClusterRoleBindings of the hub before it lets anybody write one.
+// searches all ClusterRoleBindings of the hub before it lets a client write one.
 func desiredBinding(cluster string, addon *addonv1beta1.ManagedClusterAddOn) *rbacv1.RoleBinding {
 	return &rbacv1.RoleBinding{
 		ObjectMeta: grantMeta(addon),

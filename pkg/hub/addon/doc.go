@@ -2,10 +2,10 @@
 // each cluster's agent, grants its rights on the hub, deploys it to the spoke and reports its
 // health.
 //
-// Most of this is done by controllers of addon-framework, which run on the elected leader
-// and call this package: agent.go is the AgentAddon, and grants.go applies the agents' rights
-// (desired_grants.go). What the framework deploys comes from two folders, of which the first
-// imports the second:
+// Most of this is done by controllers of addon-framework, which run on the elected leader and
+// call this package: agent.go is the AgentAddon, and grants.go applies the agents' rights
+// (desired_grants.go). What the framework deploys comes from two folders. The first imports
+// the second:
 //   - configuration decides which configuration applies to a cluster, with which values, and
 //     whether it is valid;
 //   - manifests turns values into manifests, and reads those that are deployed.
@@ -15,16 +15,16 @@
 // framework.go can start.
 //
 // The rest adapts the framework: framework.go starts its controllers, informers.go hides from
-// them every event that changes nothing that they read, own_configured.go the addons without a
-// configuration of their own. work_writer.go writes into each ManifestWork when it is available,
-// on which a rollout waits.
+// them every event that changes nothing that they read, own_configured.go the addons without
+// their own configuration. work_writer.go writes into each ManifestWork when it is available, on
+// which a rollout waits.
 //
 // An agent may run on another cluster than its own (hosting.go). Without Options.HostedAgents
 // the manager reads ManifestWorks by the names of those for clusters' own agents (informers.go),
 // and the framework gets no addon that may have others.
 //
 // Three things are apart, in folders: approval approves certificate requests, release ends waits
-// for spokes that do not come back or are not cleaned up, and ownwork knows which ManifestWorks
+// for spokes that do not reconnect or are not cleaned up, and ownwork knows which ManifestWorks
 // are this addon's. stored reads addons in the version in which the hub stores them.
 //
 // Writes, all on the hub:

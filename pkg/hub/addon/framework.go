@@ -123,7 +123,7 @@ type controllers struct {
 	hashes []factory.Controller
 
 	informers []starter
-	synced    []toolscache.InformerSynced // of these and of the manager's cache, but for revisions
+	synced    []toolscache.InformerSynced // of these and of the manager's cache, without revisions
 	revisions *revisionInformer
 	addons    toolscache.Indexer
 	works     toolscache.Indexer
@@ -299,8 +299,8 @@ func startWork(ctx context.Context, controllers []factory.Controller) {
 	}
 }
 
-// work processes a controller's queue. The controller's own Run would log items that wait
-// for a configuration, and retry them again and again: in a large fleet, one mistake in one
+// work processes a controller's queue. The controller's own Run would log items that wait for
+// a configuration, and retry them again and again: in a large fleet, one error in one
 // configuration would keep the manager busy.
 type work struct {
 	controller factory.Controller
@@ -426,7 +426,9 @@ func addIndexers(addons, definitions, works toolscache.SharedIndexInformer) erro
 	})
 }
 
-// newGrantCache returns a cache of the RoleBindings of the agents.
+// newGrantCache returns a cache of the RoleBindings of the agents. It is separate from the
+// manager's cache because every controller that starts waits for all of that, and this one is
+// filled last.
 func (f *framework) newGrantCache() (cache.Cache, error) {
 	ours := cache.ByObject{
 		Label:     labels.SelectorFromSet(grantLabels()),

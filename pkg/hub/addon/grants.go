@@ -28,9 +28,9 @@ type grants struct {
 	writer client.Writer
 }
 
-// apply creates the RoleBinding of one cluster, or patches it if it differs. A RoleBinding
-// of that name without this addon's label belongs to somebody else and is left alone. An
-// error becomes the addon's condition RegistrationApplied.
+// apply creates the RoleBinding of one cluster, or patches it if it differs. A RoleBinding of
+// that name without this addon's label belongs to another client and is left alone. An error
+// becomes the addon's condition RegistrationApplied.
 func (g *grants) apply(
 	ctx context.Context, cluster *clusterv1.ManagedCluster, addon *addonv1beta1.ManagedClusterAddOn,
 ) error {

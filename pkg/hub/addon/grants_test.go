@@ -1,7 +1,6 @@
 package addon
 
 import (
-	"context"
 	"maps"
 	"net/http"
 	"strings"
@@ -9,7 +8,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
@@ -30,8 +28,8 @@ func claimed(driver, user string, groups ...string) addonv1beta1.RegistrationCon
 	}}
 }
 
-// Whatever a spoke writes into the status of its addon, only one of its own two users gets
-// the agent's rights, and no group.
+// Regardless of what a spoke writes into the status of its addon, only one of its own two
+// users gets the agent's rights, and no group.
 func TestSpokeGainsNothingByForgingItsStatus(t *testing.T) {
 	const (
 		byCertificate = "system:open-cluster-management:cluster:c1:addon:cluster-inventory:agent:cluster-inventory"
@@ -157,7 +155,7 @@ func TestGrants(t *testing.T) {
 		t.Errorf("writes to repair it: %v", writes)
 	}
 	if binding.Labels["example.com/theirs"] != "stays" {
-		t.Error("a label of somebody else was removed")
+		t.Error("another client's label was removed")
 	}
 
 	addon.UID = "another-installation"
@@ -178,7 +176,7 @@ func TestGrants(t *testing.T) {
 func TestGrantsTrustTheAPIServerWhereTheCacheIsBehind(t *testing.T) {
 	w := newWorld(t)
 	addon := w.Addon()
-	g := &grants{reader: empty{w}, live: w, writer: w}
+	g := &grants{reader: apitest.EmptyCache, live: w, writer: w}
 	for range 2 {
 		apitest.Must(t, g.apply(t.Context(), clusterOf(addon), addon))
 	}
@@ -196,9 +194,13 @@ func TestGrantsAreRetriedWhereTheCacheHasAnOlderState(t *testing.T) {
 	if err := (&grants{reader: w, live: w, writer: w}).apply(t.Context(), clusterOf(addon), addon); err != nil {
 		t.Fatal(err)
 	}
-	before := older{Reader: w, binding: *grantOf(addon)}
-	w.MustGet(&before.binding)
+	older := grantOf(addon)
+	w.MustGet(older)
 	addon.UID = "another-installation"
+	before := apitest.Getter(func(_ client.ObjectKey, object client.Object) error {
+		older.DeepCopyInto(object.(*rbacv1.RoleBinding))
+		return nil
+	})
 	g := &grants{reader: before, live: w, writer: w}
 	for n := range 2 { // the second time, it is refused
 		w.Wire.Reset()
@@ -211,30 +213,12 @@ func TestGrantsAreRetriedWhereTheCacheHasAnOlderState(t *testing.T) {
 	}
 }
 
-// older is a cache that stays behind.
-type older struct {
-	client.Reader
-	binding rbacv1.RoleBinding
-}
-
-func (o older) Get(_ context.Context, _ client.ObjectKey, object client.Object, _ ...client.GetOption) error {
-	o.binding.DeepCopyInto(object.(*rbacv1.RoleBinding))
-	return nil
-}
-
-// empty is a cache that has not seen anything yet.
-type empty struct{ client.Reader }
-
-func (empty) Get(_ context.Context, key client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
-	return apierrors.NewNotFound(rbacv1.Resource("rolebindings"), key.Name)
-}
-
 func TestGrantsOfOthersAreLeftAlone(t *testing.T) {
 	tests := map[string]struct {
 		existing *rbacv1.RoleBinding
 		problem  string
 	}{
-		"a binding somebody else made": {
+		"another client's binding": {
 			existing: &rbacv1.RoleBinding{
 				RoleRef: rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: "view"},
 			},

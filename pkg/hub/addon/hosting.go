@@ -173,10 +173,10 @@ func (a *inventoryAgent) frameworkMode(
 	return constants.InstallModeDefault, ""
 }
 
-// host returns the cluster on which a cluster's agent runs, or should run, if that is
-// another one. A deployed agent stays where it is, whatever the annotation says by now: the
-// framework would delete its manifests on the hosting cluster without a clean-up, and then
-// wait for one for ever. The same applies while the deployed works are being deleted.
+// host returns the cluster on which a cluster's agent runs, or should run, if that is another
+// one. A deployed agent stays where it is, even if the annotation has changed: the framework
+// would delete its manifests on the hosting cluster without a clean-up, and then wait for one
+// forever. The same applies while the deployed works are being deleted.
 func (a *inventoryAgent) host(addon *addonv1beta1.ManagedClusterAddOn) string {
 	wanted, works := configuration.WantedHost(addon), a.worksFor(addon.Namespace)
 	if wanted == "" && len(works) == 0 {

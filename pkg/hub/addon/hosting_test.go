@@ -190,7 +190,7 @@ func TestFrameworksDefaultNamespaceIsNotUsed(t *testing.T) {
 
 // Hosting, or having hosted, another cluster's agent changes nothing about a cluster's own
 // agent.
-func TestAGuestDoesNotDisturbItsHost(t *testing.T) {
+func TestAHostedAgentDoesNotDisturbItsHostingCluster(t *testing.T) {
 	s := newSeen(t)
 	host := s.enabled("host", "")
 	s.deploys("host", "")

@@ -316,8 +316,8 @@ func letGo(r *rollout) {
 }
 
 // TestHostingIsTurnedOff while an agent is hosted: it stays as it is, nothing is put in its place
-// whatever happens to its addon, and no ManifestWork but those of the own names is read. All
-// continues when hosting is turned on again.
+// in all states of its addon, and only ManifestWorks of its own names are read. All continues
+// when hosting is turned on again.
 func TestHostingIsTurnedOff(t *testing.T) {
 	r := newRevisionStory(t, hub)
 	r.common = r.revision("v1", "2")

@@ -78,8 +78,8 @@ type deletionHandler[T any] struct {
 }
 
 // OnDelete forwards the deletion of an object, or of its last known state if a watch has missed
-// the deletion. Filters of addon-framework v1.3.0 take whatever they get for an object, and would
-// end the manager by a panic.
+// the deletion. Filters of addon-framework v1.3.0 take all they get for an object, and would end
+// the manager by a panic.
 func (h deletionHandler[T]) OnDelete(obj any) {
 	if object, ok := kube.InEvent[T](obj); ok {
 		h.ResourceEventHandler.OnDelete(object)
@@ -239,7 +239,8 @@ func worksOf(works workclient.Interface, hosting bool) (informers []starter, joi
 // joinedWorks are informers of different ManifestWorks that the framework uses like one.
 type joinedWorks []workinformers.ManifestWorkInformer
 
-// Informer returns an informer of all, as far as the framework and this package use it.
+// Informer returns an informer of all works, with the methods that the framework and this
+// package use.
 func (w joinedWorks) Informer() toolscache.SharedIndexInformer {
 	all := make([]toolscache.SharedIndexInformer, len(w))
 	for i, works := range w {
@@ -372,10 +373,10 @@ var frameworkConditions = []string{
 	addonv1beta1.ManagedClusterAddOnConditionAvailable,
 }
 
-// addonChanged reports whether an addon changed in anything but others' conditions and
-// status fields that only others read. While a hash is about to follow, which causes an
-// event of its own, configurations do not count: acting on them, the framework would write
-// into every addon that its manifests cannot be applied, and then that they are.
+// addonChanged reports whether an addon changed in anything but others' conditions and status
+// fields that only others read. While a hash is about to follow, which causes a separate
+// event, configurations do not count: acting on them, the framework would write into every
+// addon that its manifests cannot be applied, and then that they are.
 func (exists configurationExists) addonChanged(before, after *addonv1beta1.ManagedClusterAddOn) bool {
 	for _, conditionType := range frameworkConditions {
 		if kube.ConditionChanged(before.Status.Conditions, after.Status.Conditions, conditionType) {
@@ -430,7 +431,7 @@ func workChanged(before, after *workv1.ManifestWork) bool {
 	return !apiequality.Semantic.DeepEqual(&old, &current)
 }
 
-// addonTrimmer drops fields of addons that nobody reads, and shares what they repeat.
+// addonTrimmer drops fields of addons that nothing reads, and shares what they repeat.
 type addonTrimmer struct {
 	owners     kube.Repeats[[]metav1.OwnerReference]
 	supported  kube.Repeats[[]addonv1beta1.ConfigGroupResource]

@@ -83,7 +83,7 @@ func TestAddonChanged(t *testing.T) {
 			before: names("revision"), change: gets(addontest.AgentRevisions, "revision", ""), want: true,
 		},
 		"nothing": {change: func(*addonv1beta1.ManagedClusterAddOn) {}},
-		"nothing but the version and managed fields": {change: func(a *addonv1beta1.ManagedClusterAddOn) {
+		"only the version and managed fields": {change: func(a *addonv1beta1.ManagedClusterAddOn) {
 			a.ResourceVersion = "2"
 			a.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "m"}}
 		}},
@@ -226,18 +226,12 @@ func TestCacheKeepsWhatTheFrameworkRewrites(t *testing.T) {
 	}
 	want := addon.DeepCopy()
 	addon.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "m"}}
-	for kind, options := range CacheOptions() {
-		if _, isAddon := kind.(*addonv1beta1.ManagedClusterAddOn); !isAddon {
-			continue
-		}
-		if options.Field.String() != "metadata.name=cluster-inventory" {
-			t.Errorf("cached: %s", options.Field)
-		}
-		for range 2 { // an object may be transformed twice
-			got, err := options.Transform(addon)
-			if diff := cmp.Diff(want, got); diff != "" || err != nil {
-				t.Fatalf("%v; cached (-want +got):\n%s", err, diff)
-			}
+	options := CacheOptions()
+	ocmtest.CheckCached(t, options, map[string]ocmtest.Cached{"ManagedClusterAddOn": {In: addon, Want: want}})
+	for kind, byObject := range options {
+		if _, isAddon := kind.(*addonv1beta1.ManagedClusterAddOn); isAddon &&
+			byObject.Field.String() != "metadata.name=cluster-inventory" {
+			t.Errorf("cached: %s", byObject.Field)
 		}
 	}
 }
@@ -248,7 +242,7 @@ func TestWorkChanged(t *testing.T) {
 		change func(*workv1.ManifestWork)
 		want   bool
 	}{
-		"nothing but the version": {change: func(w *workv1.ManifestWork) { w.ResourceVersion = "2" }},
+		"only the version": {change: func(w *workv1.ManifestWork) { w.ResourceVersion = "2" }},
 		"a manifest": {change: func(w *workv1.ManifestWork) {
 			w.Spec.Workload.Manifests[0].Raw = []byte(`{"apiVersion":"v1","kind":"Secret"}`)
 		}, want: true},

@@ -10,9 +10,8 @@ import (
 )
 
 // indexOwnConfigurations maps configurations to the addons that name them themselves. For
-// these, addon-framework must write the hash of the configuration into the status. For
-// others it would write only the generation, which nobody reads, with a write per cluster
-// and edit.
+// these, addon-framework must write the hash of the configuration into the status. For others
+// it would write only the generation, which nothing reads, with a write per cluster and edit.
 func indexOwnConfigurations(obj any) ([]string, error) {
 	if addon, ok := obj.(*addonv1beta1.ManagedClusterAddOn); !ok || !configuration.HasOwn(addon) {
 		return nil, nil

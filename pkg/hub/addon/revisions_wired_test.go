@@ -292,7 +292,7 @@ func (r *revisions) stepByStep() {
 	r.settle()
 
 	r.offers(two)
-	r.wrote() // nobody's turn has come
+	r.wrote() // no cluster's turn has come
 	r.getsWithoutHash(first, two)
 	r.wrote() // the hash follows
 	r.gets(first, two)
@@ -301,7 +301,7 @@ func (r *revisions) stepByStep() {
 	r.rulesFit(first)
 	r.has(second, "v1")
 
-	// Other changes of a cluster meanwhile write nothing.
+	// Other changes of a cluster in the meantime write nothing.
 	apitest.Edit(r, second, func(a *addonv1beta1.ManagedClusterAddOn) { a.Annotations = map[string]string{"a": "b"} })
 	r.wrote()
 	r.gets(second, two)
@@ -398,8 +398,8 @@ func (r *revisions) anotherManager() {
 	r.restart(Options{})
 }
 
-// A hub goes back to this manager from a later one, with manifests that this one lacks. The
-// spokes are still cleaned up when their addons are removed, whether the AgentRevision
+// A hub is downgraded to this manager from a later one, with manifests that this one lacks.
+// The spokes are still cleaned up when their addons are removed, whether the AgentRevision
 // exists or not.
 func (r *revisions) laterManager() {
 	one, later := r.revision("v1", "2"), r.revision("v9", "3")
@@ -446,11 +446,11 @@ func (r *revisions) isCleanedUp(addon *addonv1beta1.ManagedClusterAddOn) {
 	}
 	r.MustGet(addon)
 	if !slices.Contains(addon.Finalizers, hookFinalizer) {
-		r.T.Errorf("finalizers %v: nobody waits for the clean-up", addon.Finalizers)
+		r.T.Errorf("finalizers %v: nothing waits for the clean-up", addon.Finalizers)
 	}
 }
 
-// A mistake in a revision changes nothing, and is reported.
+// An error in a revision changes nothing, and is reported.
 func (r *revisions) wrongRevision() {
 	one, unknown := r.revision("v1", "2"), r.revision("v2", "99")
 	addon := r.joined(one, "v1")
@@ -494,7 +494,7 @@ func (r *revisions) missingRevision() {
 	r.has(addon, "v1")
 }
 
-// A revision cannot be edited. One that is recreated with other content reaches nobody
+// A revision cannot be edited. One that is recreated with other content reaches no agent
 // before OCM says so.
 func (r *revisions) editedInPlace() {
 	one := r.revision("v1", "2")

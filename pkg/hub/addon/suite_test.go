@@ -13,7 +13,7 @@ const (
 	// hookFinalizer is the one with which the framework waits for the clean-up Job.
 	hookFinalizer = "addon.open-cluster-management.io/addon-pre-delete"
 
-	// foreignFinalizer is somebody else's.
+	// foreignFinalizer is another client's.
 	foreignFinalizer = "example.com/hold"
 )
 

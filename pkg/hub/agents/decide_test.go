@@ -31,7 +31,7 @@ func TestOf(t *testing.T) {
 		"configured, and nothing more":       {[]metav1.Condition{configured}, Unknown, time.Time{}},
 		"its turn has not come":              {[]metav1.Condition{waits, progressing("False", "Completed")}, Waiting, time.Time{}},
 		"it is upgraded":                     {[]metav1.Condition{configured, progressing("True", "Progressing")}, Progressing, began},
-		"a canary goes first":                {[]metav1.Condition{configured, progressing("True", "WaitingForCanary")}, Progressing, began},
+		"a canary is first":                  {[]metav1.Condition{configured, progressing("True", "WaitingForCanary")}, Progressing, began},
 		"it is done":                         {[]metav1.Condition{configured, progressing("False", "Completed")}, Completed, time.Time{}},
 		"it failed":                          {[]metav1.Condition{configured, progressing("False", "Failed")}, Failed, time.Time{}},
 		"OCM does not support it":            {[]metav1.Condition{configured, progressing("False", "ConfigurationUnsupported")}, Failed, time.Time{}},

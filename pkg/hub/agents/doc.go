@@ -1,4 +1,5 @@
-// Package agents knows how far the agents of the fleet are, from their addons, and tells the metrics.
+// Package agents counts the agents of the fleet by their state, according to their addons, for the
+// metrics.
 //
 // It reads what Open Cluster Management writes into a ManagedClusterAddOn's status while it rolls
 // out AgentRevisions, and the addon's conditions. It writes nothing. An agent may write the status

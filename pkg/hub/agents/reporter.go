@@ -15,7 +15,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-// Counter is told what changes.
+// Counter is notified of changes.
 type Counter interface {
 	// CountCondition counts more addons with a condition, or less if that is negative.
 	CountCondition(condition, status, reason string, more int)
@@ -55,7 +55,7 @@ func summaryOf(addon *addonv1beta1.ManagedClusterAddOn) summary {
 	return s
 }
 
-// Reporter tells a Counter about the addons of all clusters while this process leads. It makes no
+// Reporter notifies a Counter of the addons of all clusters while this process leads. It makes no
 // request: it follows the manager's cache.
 type Reporter struct {
 	cache   cache.Cache

@@ -100,7 +100,7 @@ func New(cfg *rest.Config, namespace string) (*Checker, error) {
 	if err != nil {
 		return nil, err
 	}
-	enforced, err := policies.New(cfg, namespace)
+	enforced, err := policies.New(cfg, nil, namespace)
 	if err != nil {
 		return nil, err
 	}

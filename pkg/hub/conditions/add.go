@@ -106,8 +106,8 @@ func Add(ctx context.Context, mgr manager.Manager, opts Options) error {
 	return nil
 }
 
-// routes map events to clusters. All go through one trigger, so that a cluster waits for
-// its delay whatever happened.
+// routes map events to clusters. All go through one trigger, so that a cluster waits for its
+// delay in any case.
 type routes struct {
 	ctx     context.Context // for reads from the cache, which do not block
 	reader  client.Reader

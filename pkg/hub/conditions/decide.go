@@ -99,7 +99,7 @@ func decide(
 	}
 	degraded, later := desiredDegraded(addon.Status.Conditions, write, reported, now)
 	have := meta.FindStatusCondition(addon.Status.Conditions, contract.ConditionDegraded)
-	// The absence of problems is not worth a write of its own.
+	// The absence of problems is not worth a separate write.
 	if !degraded.matches(have) && (have != nil || degraded.Status == metav1.ConditionTrue || len(write) > 0) {
 		write = append(write, degraded)
 	}

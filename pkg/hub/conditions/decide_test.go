@@ -76,7 +76,7 @@ func TestDecide(t *testing.T) {
 			have: both, want: []wanted{since(wants("A", heldBack(is("Unknown", "U", "u"))), 5*time.Second), wants("B", good)},
 			write: []string{"A"},
 		},
-		"somebody dropped one: it comes back": {
+		"another client dropped one: it is added again": {
 			have: both[1:], isSetUp: true, want: []wanted{wants("A", good), wants("B", good)}, write: []string{"A"},
 		},
 		"one must not be there: the other does not wait for it": {

@@ -55,7 +55,7 @@ func TestDegraded(t *testing.T) {
 			have: list(synced, copied, well), want: list(refused, copied),
 			written: list(refused, degraded("WriteFailed", "ProfilesSynced is False (WriteFailed).")),
 		},
-		"the most important one comes first": {
+		"the most important one is first": {
 			have: list(
 				published("False", "ClaimLimitExceeded"), synced, noTarget,
 				ocmtest.Condition("ConfigurationApplied", "False", "InvalidConfiguration", "no"),
@@ -117,7 +117,7 @@ func TestDegraded(t *testing.T) {
 			have: list(ocmtest.Condition("Available", "False", "ProbeUnavailable", "no"), synced, copied, well),
 			want: list(synced, copied),
 		},
-		"somebody else altered it": {
+		"another client altered it": {
 			have: list(synced, copied, degraded("Wrong", "somebody's")), want: list(synced, copied), written: list(well),
 		},
 	}
@@ -149,8 +149,8 @@ func TestDegraded(t *testing.T) {
 	}
 }
 
-// The agent chooses a reason of its own, whose length the API server bounds like a
-// message's: it never makes ours too long.
+// The agent chooses its own reason, whose length the API server bounds like a message's: it
+// never makes ours too long.
 func TestTheMessageOfDegradedIsBounded(t *testing.T) {
 	have := []metav1.Condition{
 		ocmtest.Condition("ProfilesSynced", "False", "WriteFailed", ""),

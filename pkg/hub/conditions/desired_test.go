@@ -54,7 +54,7 @@ func TestDesiredOperations(t *testing.T) {
 		write []wanted
 		want  string
 	}{
-		"new beside others": {
+		"new, next to others": {
 			have: have("X", "Y"), write: []wanted{is("A", "True")},
 			want: lock + `,{"op":"add","path":"/status/conditions/-","value":` + value("A", "True", "2") + `}`,
 		},

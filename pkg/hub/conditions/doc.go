@@ -1,6 +1,6 @@
-// Package conditions writes the manager's own conditions on a cluster's
-// ManagedClusterAddOn, all of them in one PATCH. The content of each comes from a Source,
-// which is a concern of its own.
+// Package conditions writes the manager's own conditions on a cluster's ManagedClusterAddOn,
+// all of them in one PATCH. The content of each comes from a Source, which is a separate
+// concern.
 //
 // Writing an addon's status is the most expensive of all writes: the addon API is stored as
 // v1alpha1 and written as v1beta1, so each write, and each watch event of it, passes a

@@ -135,7 +135,7 @@ func TestFirstWriteWithoutAnyConditionIsOnePatch(t *testing.T) {
 		s.condition("CredentialsSynced", "True", "Copied", "t"), s.well())
 }
 
-// The API server stores an addon that nobody has set up without a status.
+// The API server stores an addon that was not set up yet without a status.
 func TestFirstWriteToAnAddonWithoutStatus(t *testing.T) {
 	s := newStepper(t)
 	s.addon = ocmtest.Addon(s.Namespace("bare", nil))
@@ -167,7 +167,7 @@ func TestTransientUnknownIsNotWritten(t *testing.T) {
 	s := newStepper(t)
 	s.step(patchAddon)
 	unknown := &Desired{Status: "Unknown", Reason: "SelectionUnknown", HoldBack: 5 * time.Second}
-	for range 3 { // each time it begins anew
+	for range 3 { // each time it starts over
 		s.profiles.say(unknown)
 		if result := s.step(); result.RequeueAfter != 5*time.Second {
 			t.Errorf("result %+v", result)

@@ -23,7 +23,7 @@ func TestAddonIsWrittenOnceAtCreationAndOncePerFailure(t *testing.T) {
 	wire := &apitest.Wire{}
 	profiles, tokens := ofProfiles(), ofTokens()
 	start := func() (stop func()) {
-		mgr := apitest.NewManager(t, wire.Tap(wiredHub.Config(t)), ocmtest.Scheme(), nil)
+		mgr := ocmtest.NewManager(t, wire.Tap(wiredHub.Config(t)), nil)
 		apitest.Must(t, Add(t.Context(), mgr, Options{Sources: []Source{profiles, tokens}}))
 		return apitest.Run(t, mgr.Start)
 	}

@@ -65,7 +65,7 @@ const (
 )
 
 // Rule knows what is published where. A ClusterProfile proves nothing by itself, because
-// whoever may create one may give it any label and owner. The rule decides from caches.
+// users who may create one may give it any label and owner. The rule decides from caches.
 type Rule interface {
 	// Selected applies the rule to a pair: the namespace, and as its name the
 	// cluster. withdrawing says that a No would take something away.
@@ -164,7 +164,7 @@ type Credentials struct {
 
 	accountTrigger, grantTrigger *watch.Trigger
 
-	statusChanged func(cluster string) // nil: nobody reports it
+	statusChanged func(cluster string) // nil: not reported
 
 	// added is for reads from caches, which do not block.
 	added context.Context
@@ -223,7 +223,7 @@ func newCredentials(ctx context.Context, mgr manager.Manager, opts Options) (*Cr
 		mgr:            mgr,
 		opts:           opts,
 		bindings:       bindings,
-		accounts:       source.NewAccounts(mgr.GetConfig(), mgr.GetHTTPClient(), mgr.GetRESTMapper(), target.Name),
+		accounts:       source.NewAccounts(mgr, target.Name),
 		tokens:         source.NewTokens(mgr.GetAPIReader(), opts.CheckEvery, opts.Clock),
 		ledger:         target.NewLedger(),
 		accountTrigger: &watch.Trigger{},
@@ -244,8 +244,8 @@ func newCredentials(ctx context.Context, mgr manager.Manager, opts Options) (*Cr
 	return c, nil
 }
 
-// checkNoCopies fails while RoleBindings indicate that there are copies, which nobody would
-// withdraw.
+// checkNoCopies fails while RoleBindings indicate that there are copies, because nothing
+// would withdraw these.
 func checkNoCopies(ctx context.Context, live client.Reader) error {
 	namespaces, err := grants.TargetNamespaces(ctx, live)
 	if err != nil {

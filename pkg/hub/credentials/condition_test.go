@@ -124,7 +124,7 @@ func (unknownSyncer) Unknown() string {
 	return "may not be read by the manager: its rights are missing"
 }
 
-// TestUnknownSyncerStateKeepsNoToken: the manager writes nothing, since it might fight with
+// TestUnknownSyncerStateKeepsNoToken: the manager writes nothing, since it might contend with
 // upstream's syncer, but withdraws a token that must not be used any more.
 func TestUnknownSyncerStateKeepsNoToken(t *testing.T) {
 	s := newStepper(t)

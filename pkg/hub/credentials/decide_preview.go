@@ -14,8 +14,8 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 )
 
-// Preview is what would happen to an account in one namespace, as far as that can be
-// determined without its token, other accounts, and existing Secrets.
+// Preview is what would happen to an account in one namespace, determined without its token,
+// other accounts, and existing Secrets.
 type Preview struct {
 	// Names is true if the account names any namespace, and Wanted if it names this one.
 	Names  bool

@@ -35,7 +35,7 @@ type observed struct {
 	// recreated: nothing is withdrawn because of what an account lacks.
 	restoring bool
 
-	// silent is true if the account names no namespaces and need not: then nobody expects a
+	// silent is true if the account names no namespaces and need not: then no consumer expects a
 	// copy where the cluster is not published.
 	silent bool
 
@@ -367,15 +367,15 @@ func (p plan) mayAttempt(what attempt) bool {
 	}
 }
 
-// mayHold reports whether the account may have a copy in a namespace, as far as that is
-// known before the token is read.
+// mayHold reports whether the account may have a copy in a namespace, from what is known
+// before the token is read.
 func (p plan) mayHold(namespace string) bool {
 	return p.token != refused && slices.ContainsFunc(p.decisions, func(d decision) bool {
 		return d.namespace == namespace && (d.action == publish || d.action == maintain)
 	})
 }
 
-// withdrawals returns the namespaces where no copy may exist, whatever the token is.
+// withdrawals returns the namespaces where no copy may exist, regardless of the token.
 func (p plan) withdrawals() []string {
 	var namespaces []string
 	for _, d := range p.decisions {
@@ -386,8 +386,8 @@ func (p plan) withdrawals() []string {
 	return namespaces
 }
 
-// takesAway reports whether a copy must be withdrawn, as far as that is known before the
-// token is read.
+// takesAway reports whether a copy must be withdrawn, from what is known before the token is
+// read.
 func (p plan) takesAway(now time.Time) bool {
 	invalid := p.token == refused || p.isFound() && p.finding.At(now).Problem != ""
 	return slices.ContainsFunc(p.decisions, func(d decision) bool {

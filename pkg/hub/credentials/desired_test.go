@@ -46,42 +46,42 @@ func TestDecideTarget(t *testing.T) {
 		why    string
 	}{
 		"all is well: there must be a copy": {given: good(nil), action: publish},
-		"the manager drains: it goes, whatever else is so": {
+		"the manager drains: withdrawn in any case": {
 			given: good(func(s *situation) {
 				s.o.draining, s.o.known, s.o.paused, s.t.selection.Answer = true, false, true, selection.Unknown
 			}),
 			action: withdraw,
 		},
-		"no such account: it goes": {given: good(func(s *situation) { s.o.account = nil }), action: withdraw},
-		"the account is going: it goes": {given: good(func(s *situation) {
+		"no such account: withdrawn": {given: good(func(s *situation) { s.o.account = nil }), action: withdraw},
+		"the account is being deleted: withdrawn": {given: good(func(s *situation) {
 			s.o.account.DeletionTimestamp = ptr.To(metav1.Now())
 		}), action: withdraw},
-		"not named any more: it goes": {given: good(func(s *situation) { s.t.wanted = false }), action: withdraw},
+		"not named any more: withdrawn": {given: good(func(s *situation) { s.t.wanted = false }), action: withdraw},
 		"nothing is known of accounts: stay": {given: good(func(s *situation) {
 			s.o.known, s.o.account, s.t.wanted = false, nil, false
 		}), action: leave},
-		"nothing is known of accounts, but the rule says no: it goes": {
+		"nothing is known of accounts, but the rule says no: withdrawn": {
 			given: good(func(s *situation) {
 				s.o.known, s.o.account, s.t.selection = false, nil, selection.Result{Answer: selection.No, Why: "is out"}
 			}),
 			action: withdraw, reason: "TargetNotEntitled", why: "the cluster is out",
 		},
-		"the rule says no: it goes": {
+		"the rule says no: withdrawn": {
 			given:  good(func(s *situation) { s.t.selection = selection.Result{Answer: selection.No, Why: "is out"} }),
 			action: withdraw, reason: "TargetNotEntitled", why: "the cluster is out",
 		},
-		"the rule says no, of a namespace nobody named: it goes without a word": {
+		"the rule says no, in a namespace that is not named: withdrawn, and not reported": {
 			given: good(func(s *situation) {
 				s.o.silent = true
 				s.t.selection = selection.Result{Answer: selection.No, Why: "is out"}
 			}),
 			action: withdraw,
 		},
-		"another manager's profile: it goes": {
+		"another manager's profile: withdrawn": {
 			given:  good(func(s *situation) { s.t.profile = observedProfile{why: "has another's"} }),
 			action: withdraw, reason: "TargetNotEntitled", why: "the cluster has another's",
 		},
-		"the rule says no while upstream's syncer is on: it goes": {
+		"the rule says no while upstream's syncer is on: withdrawn": {
 			given: good(func(s *situation) {
 				s.o.paused = true
 				s.t.selection = selection.Result{Answer: selection.No, Why: "is out"}
@@ -89,21 +89,21 @@ func TestDecideTarget(t *testing.T) {
 			action: withdraw, reason: "TargetNotEntitled", why: "the cluster is out",
 		},
 		"upstream's syncer is on: nothing is written": {given: good(func(s *situation) { s.o.paused = true }), action: leave},
-		"the rule says no while nobody can tell whether the syncer is on: it goes": {
+		"the rule says no while it is unknown whether the syncer is on: withdrawn": {
 			given: good(func(s *situation) {
 				s.o.unknown = "cannot be read"
 				s.t.selection = selection.Result{Answer: selection.No, Why: "is out"}
 			}),
 			action: withdraw, reason: "TargetNotEntitled", why: "the cluster is out",
 		},
-		"nobody can tell whether the syncer is on: nothing is written": {
+		"unknown whether the syncer is on: nothing is written": {
 			given: good(func(s *situation) { s.o.unknown = "cannot be read" }), action: leave,
 		},
 		"the rule knows no answer: what is there stays": {
 			given:  good(func(s *situation) { s.t.selection = selection.Result{Why: "is undecided"} }),
 			action: maintain, reason: "SelectionUnknown", why: "the cluster is undecided",
 		},
-		"the namespace could not be observed: what is there stays, and nobody is told": {
+		"the namespace could not be observed: what is there stays, and nothing is reported": {
 			given: good(func(s *situation) {
 				s.t.selection, s.t.profile, s.t.err = selection.Result{}, observedProfile{}, errors.New("no answer")
 			}),
@@ -200,7 +200,7 @@ func TestJudgeProfile(t *testing.T) {
 	}
 }
 
-// TestTokenDecidesLast goes from the observation of one wanted namespace, without a copy so
+// TestTokenDecidesLast starts from the observation of one wanted namespace, without a copy so
 // far, to the result once the token is known.
 func TestTokenDecidesLast(t *testing.T) {
 	now := time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
@@ -247,7 +247,7 @@ func TestTokenDecidesLast(t *testing.T) {
 			change: func(o *observed) { o.targets[0].blocked = true },
 			token:  postponed, want: final{write: []decision{{namespace: "team", action: publish, blocked: true}}},
 		},
-		"there is no room, and the token is known: it is not read, but time goes on": {
+		"there is no room, and the token is known: it is not read, but its times continue": {
 			change: func(o *observed) { o.finding, o.current, o.targets[0].blocked = good, true, true },
 			found:  good, token: postponed,
 			want: final{write: []decision{{namespace: "team", action: publish, blocked: true}}, again: time.Minute},
@@ -271,7 +271,7 @@ func TestTokenDecidesLast(t *testing.T) {
 			change: func(o *observed) { o.targets[0].err, o.targets[0].copy.Present = errors.New("no answer"), true },
 			found:  good, token: toRead, want: final{again: time.Minute},
 		},
-		"the namespace could not be observed: what expires goes": {
+		"the namespace could not be observed: expired copies are withdrawn": {
 			change: func(o *observed) { o.targets[0].err, o.targets[0].copy.Present = errors.New("no answer"), true },
 			found:  source.Finding{Problem: "bad"}, token: toRead,
 			want: final{withdraw: []string{"team"}, problems: []report.Problem{{Reason: "InvalidSource", Text: "bad"}}},
@@ -282,7 +282,7 @@ func TestTokenDecidesLast(t *testing.T) {
 			},
 			found: good, token: toRead, want: final{again: time.Minute},
 		},
-		"the rule's caches cannot be trusted: what expires goes": {
+		"the rule's caches cannot be trusted: expired copies are withdrawn": {
 			change: func(o *observed) {
 				o.targets[0].selection, o.targets[0].copy.Present = selection.Result{Untrusted: true}, true
 			},

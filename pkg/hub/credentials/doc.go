@@ -11,8 +11,8 @@
 //     require one;
 //  3. the rule of what is published where (package selection) selects the cluster
 //     for the namespace, and a ClusterProfile of our cluster manager is there and not
-//     being deleted. A ClusterProfile alone proves nothing: whoever may create one may forge every
-//     label and owner of it;
+//     being deleted. A ClusterProfile alone proves nothing: users who may create one may forge
+//     all its labels and owners;
 //  4. no other account would be copied there under the same name, unless the account's
 //     own copy is there already;
 //  5. the account's status names the Secret of the account's own name, that Secret
@@ -36,7 +36,7 @@
 //   - target: the copies, and every write of a Secret;
 //   - bearer: a token, which no log or message may contain;
 //   - grants: the RoleBindings by which the manager may read tokens and maintain copies;
-//   - report: what is wrong with each account, and what people are told about it.
+//   - report: what is wrong with each account, and how it is reported.
 //
 // They do not import each other; this package reconciles an account through them. It
 // observes caches and memory, decides (desired.go), claims the grants it needs, withdraws

@@ -25,7 +25,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 )
 
-func TestWhomARefusalIsTold(t *testing.T) {
+func TestRefusalsAreReportedToTheRightNamespaces(t *testing.T) {
 	sees := func(namespace string) observedTarget {
 		return observedTarget{
 			namespace: namespace, wanted: true, profile: observedProfile{owner: target.Owner{UID: "u"}},
@@ -51,7 +51,7 @@ func TestWhomARefusalIsTold(t *testing.T) {
 		want     map[string][]notices.Lack
 	}{
 		"nothing is wrong": {},
-		"everywhere: whoever sees the cluster and is named": {
+		"everywhere: namespaces that see the cluster and are named": {
 			problems: []report.Problem{{Reason: "InvalidSource", Text: "its token has expired"}},
 			want: map[string][]notices.Lack{
 				"a":       {lack("InvalidSource", "Account reader is not copied: its token has expired.")},
@@ -65,7 +65,7 @@ func TestWhomARefusalIsTold(t *testing.T) {
 				"b": {lack("ForeignSecret", "Account reader is not copied: Secret c-reader is in the way.")},
 			},
 		},
-		"somebody else's profile is in its place": {
+		"another client's profile is in its place": {
 			problems: []report.Problem{{Reason: "TargetNotEntitled", Namespace: "foreign", Text: "the cluster has a ClusterProfile of another"}},
 			want: map[string][]notices.Lack{
 				"foreign": {without(lack("TargetNotEntitled", "Account reader is not copied: the cluster has a ClusterProfile of another."))},
@@ -88,7 +88,7 @@ func TestWhomARefusalIsTold(t *testing.T) {
 				return map[string][]notices.Lack{"a": both, "b": both, "foreign": {without(both[0]), without(both[1])}}
 			}(),
 		},
-		"what is not theirs to know, or told by others": {
+		"problems that do not concern them, or that others report": {
 			problems: []report.Problem{
 				{Reason: "TargetNotEntitled", Namespace: "blind", Text: "the cluster is not bound"}, {Reason: "TargetNotEntitled", Namespace: "a", Text: "no profile yet"},
 				{Reason: "TargetNotEntitled", Namespace: "2 more namespaces", Text: "only the first count"}, {Reason: "SelectionUnknown", Namespace: "doubtful", Text: "?"},
@@ -96,7 +96,7 @@ func TestWhomARefusalIsTold(t *testing.T) {
 				{Reason: "ForeignSecret", Namespace: "blind", Text: "in the way"}, {Reason: "ForeignSecret", Namespace: "unnamed", Text: "in the way"},
 			},
 		},
-		"nobody knows who writes": {
+		"it is unknown who writes": {
 			problems: []report.Problem{{Reason: "UpstreamSyncerOn", Text: "No copies are written."}},
 			want: map[string][]notices.Lack{
 				"a": {lack("UpstreamSyncerOn", "No copies are written.")}, "b": {lack("UpstreamSyncerOn", "No copies are written.")},
@@ -137,8 +137,8 @@ func (w *world) tenant(namespace string) client.Client {
 
 // A Secret in the way in one of three namespaces that an account names: the tenant there is
 // told, once; the one whose namespace has the copy is told nothing, and so is the one whose
-// namespace does not see the cluster. Nobody sees what others are told.
-func TestTenantsAreToldInTheirOwnNamespace(t *testing.T) {
+// namespace does not see the cluster. No namespace sees the events of others.
+func TestTenantsGetEventsInTheirOwnNamespace(t *testing.T) {
 	w := newWorld(t)
 	w.opts.reportDelay = time.Second
 	c, refused, served, blind := w.cluster(w.Name("c")), w.team(), w.team(), w.team()

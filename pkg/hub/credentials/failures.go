@@ -59,7 +59,7 @@ type failure struct {
 	at     time.Time
 	pause  time.Duration // before it may be repeated
 
-	// told is true once a reconciliation knows.
+	// told is true once a reconciliation has received it.
 	told bool
 }
 

@@ -27,7 +27,7 @@ func TestAttempts(t *testing.T) {
 		"a write of what others keep changing": {task: writing,
 			result: effect{contested: true, again: kube.RepairEvery, pause: kube.RepairEvery}, want: 61},
 		"a token that cannot be read": {task: reading, result: failedNow, want: 21},
-		"a write that comes too late": {task: writing,
+		"a late write": {task: writing,
 			result: effect{failing: true, conflict: true}, want: 127},
 		"a withdrawal that fails":                          {task: withdrawing, result: failedNow, want: 127},
 		"a write that succeeds, or finds a foreign Secret": {task: writing, result: effect{again: foreignEvery}, want: 6001},
@@ -106,8 +106,8 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// Another goal starts over: its first failure is retried as soon as any first one.
-func TestAnotherGoalIsAnotherAttempt(t *testing.T) {
+// A different goal starts over: its first failure is retried as soon as any first one.
+func TestADifferentOperationIsADifferentAttempt(t *testing.T) {
 	f, what := newFailures(testingclock.NewFakePassiveClock(time.Unix(0, 0))), attempt{alice, "team", writing}
 	for range 5 {
 		f.record(what, goal{}, failedNow, true)

@@ -214,7 +214,7 @@ func newWorldOn(t testing.TB, srv *apitest.Server) *world {
 	w.opts = Options{
 		Mode: ModeEnabled, RequireTarget: true, Rule: w.rule,
 		ServiceAccount: types.NamespacedName{Namespace: managerNamespace, Name: managerName},
-		reportDelay:    time.Hour, // but for tests about events
+		reportDelay:    time.Hour, // except in tests of events
 	}
 	if _, done := once.LoadOrStore(srv, true); !done {
 		w.MustCreate(managerRights()...)
@@ -239,7 +239,7 @@ func (w *world) clear() {
 func (w *world) start() {
 	w.T.Helper()
 	w.stop()
-	mgr := apitest.NewManager(w.T, w.wire.Tap(w.srv.User(w.T, managerUser)), ocmtest.Scheme(), nil)
+	mgr := ocmtest.NewManager(w.T, w.wire.Tap(w.srv.User(w.T, managerUser)), nil)
 	ctx, cancel := context.WithCancel(w.T.Context())
 	profiles, err := mgr.GetCache().GetInformer(ctx, &inventoryv1alpha1.ClusterProfile{})
 	if err != nil {

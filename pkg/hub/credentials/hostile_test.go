@@ -103,7 +103,7 @@ func TestAHostileWriterCostsABoundedNumberOfWrites(t *testing.T) {
 }
 
 // A right that ends is revoked at once, however contested the copy is.
-func TestAWithdrawalDoesNotWaitForAFight(t *testing.T) {
+func TestAWithdrawalDoesNotWaitForContention(t *testing.T) {
 	s := newStepper(t)
 	v := s.still(s.Name("c"))
 	v.converge(v.there)

@@ -124,7 +124,7 @@ func TestAccountsThatAreServedLate(t *testing.T) {
 	w := newWorldOn(t, srv)
 	c, team := w.cluster(w.Name("c")), w.team()
 	profile := w.publish(team, c)
-	// A copy from an earlier manager: nobody knows whether its account exists.
+	// A copy from an earlier manager: it is unknown whether its account exists.
 	left := leftover(c, team, profile)
 	w.MustCreate(left, &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: targetRole, Labels: target.Labels()},

@@ -31,7 +31,7 @@ type observer struct {
 	copies        *target.Copies
 	operations    *operations
 	reader        client.Reader // ClusterProfiles
-	live          client.Reader // past every cache
+	live          client.Reader // bypasses every cache
 	rule          Rule
 	syncer        UpstreamSyncer
 	definitions   *watch.Definitions

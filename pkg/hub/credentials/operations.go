@@ -35,8 +35,8 @@ type operations struct {
 	wait         time.Duration
 	failures     *failures
 
-	// again enqueues an account of which an operation has ended that nobody waited for, or
-	// for which there may be room now.
+	// again enqueues an account after an operation has ended that no caller waited for, or when
+	// there may be room for its next one.
 	again func(account types.NamespacedName)
 
 	mu       sync.Mutex
@@ -45,7 +45,7 @@ type operations struct {
 	waiting  kube.SetIndex[share, types.NamespacedName] // accounts for which there was no room
 }
 
-// share is one kind of operation in a namespace, with a limit of its own.
+// share is one kind of operation in a namespace, with its own limit.
 type share struct {
 	namespace string
 	task      task
@@ -77,7 +77,7 @@ type operation struct {
 	done   chan struct{} // closed at the end
 	result effect        // once done
 
-	left bool // nobody waits for it
+	left bool // no caller waits for it
 
 	// revoked says that the account has lost the right to the copy being written.
 	revoked atomic.Bool

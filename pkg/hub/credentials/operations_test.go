@@ -254,9 +254,9 @@ func TestAnAccountWaitsForRoomOnce(t *testing.T) {
 	}
 }
 
-// An account that is told of free room may not want it any more. The next operation that
-// ends offers it to others.
-func TestUnusedRoomIsOfferedAgain(t *testing.T) {
+// An account that is enqueued for a free slot may not need it any more. The next operation
+// that ends offers it to others.
+func TestUnusedSlotsAreOfferedAgain(t *testing.T) {
 	r := newControlled(t, time.Millisecond)
 	end := r.hold("slow")
 	account := func(name string) types.NamespacedName { return types.NamespacedName{Namespace: "c", Name: name} }

@@ -43,7 +43,7 @@ func TestOrders(t *testing.T) {
 	orders.SearchAll(t, accountScenarios(), func() orders.Part { return &copying{} })
 }
 
-// What must not be, besides what package orders says of profiles.
+// Forbidden states in addition to those that package orders defines for profiles.
 const (
 	copyUnentitled = "a copy where no state of the caches entitled to it"
 	copyRemoved    = "a copy removed that no state of the caches denied"
@@ -65,8 +65,8 @@ type copying struct {
 	state    *orders.State // during a step
 }
 
-// progress is what is in progress about the account, and what is on the hub besides objects
-// with a cache.
+// progress is what is in progress about the account, and what is on the hub in addition to
+// objects with a cache.
 type progress struct {
 	running  bool
 	plan     plan
@@ -153,7 +153,7 @@ func (c *copying) prepare(w *orders.World) {
 	ctx, writer := context.Background(), secretWriter{c: c}
 	copyName := func(obj client.Object) []string { return []string{target.Name(client.ObjectKeyFromObject(obj))} }
 	orders.Must(w.Cache.IndexField(ctx, &authv1beta1.ManagedServiceAccount{}, source.IndexAccountByCopyName, copyName))
-	accounts := source.NewAccounts(nil, nil, nil, target.Name)
+	accounts := source.NewAccounts(nil, target.Name)
 	store := orders.Field(accounts, "filled").Addr().MethodByName("Store")
 	filled := reflect.New(store.Type().In(0).Elem())
 	orders.Field(filled.Interface(), "Cache").Set(reflect.ValueOf(cache.Cache(onlyReads{View: w.Cache})))

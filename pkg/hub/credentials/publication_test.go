@@ -66,8 +66,8 @@ func TestTokenIsCopiedWhereNamedAndSelected(t *testing.T) {
 
 func TestForgedProfilesGetNothing(t *testing.T) {
 	s := newScene(t)
-	// A tenant creates a profile like ours in an unbound namespace, and somebody even names
-	// that namespace.
+	// A tenant creates a profile like ours in an unbound namespace, and a user even names that
+	// namespace.
 	forged := s.world.team()
 	profile := ocmtest.OurProfile(forged, s.cluster)
 	profile.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "x", UID: s.profile.UID}}
@@ -133,7 +133,7 @@ func TestAccountWithoutNamespaces(t *testing.T) {
 		apitest.Edit(w, account, func(a *authv1beta1.ManagedServiceAccount) { a.Annotations = nil })
 		return account
 	}
-	t.Run("is told so", func(t *testing.T) {
+	t.Run("gets an event", func(t *testing.T) {
 		w := newWorld(t)
 		c, team := w.cluster(w.Name("c")), w.team()
 		w.publish(team, c)
@@ -142,7 +142,7 @@ func TestAccountWithoutNamespaces(t *testing.T) {
 		w.says(c, "False", "NoTarget", "Account reader is copied nowhere: name the namespaces, for instance with the annotation inventory.open-cluster-management.io/sync-to-namespaces=team-a,team-b.")
 		w.bound(c, sourceRole, false)
 	})
-	t.Run("goes everywhere if it need not", func(t *testing.T) {
+	t.Run("is copied everywhere if namespaces need not be named", func(t *testing.T) {
 		w := newWorld(t)
 		w.opts.RequireTarget = false
 		c, team, second := w.cluster(w.Name("c")), w.team(), w.team()
@@ -239,7 +239,7 @@ func TestNameCollisionWithoutACopyCreatesNone(t *testing.T) {
 	c.says(c.short, "False", "NameCollision", "Account x-reader is not copied in "+c.both+": the Secret "+c.name+" would also be that of account reader of cluster "+c.long+"; rename all but one of these accounts.")
 	c.says(c.long, "False", "NameCollision", "Account reader is not copied in "+c.both+": the Secret "+c.name+" would also be that of account x-reader of cluster "+c.short+"; rename all but one of these accounts.")
 	c.Rotate(first)
-	// A restart changes nothing, in whatever order the accounts are read.
+	// A restart changes nothing, in any order in which the accounts are read.
 	c.start()
 	c.Stays(quietly, "no copy of either account", func() string {
 		if c.copied(c.both, c.long, "reader") != nil {

@@ -48,7 +48,7 @@ type Reconciler struct {
 	failures   *failures
 	grants     *grants.Grants
 	outcomes   *report.Outcomes
-	metrics    *metrics.Metrics // nil: nobody counts
+	metrics    *metrics.Metrics // nil: not counted
 	clock      clock.PassiveClock
 	failing    kube.Debounce[types.NamespacedName] // by account
 
@@ -58,7 +58,7 @@ type Reconciler struct {
 	// released is called for grants that an account no longer needs.
 	released func(grants.Grant)
 
-	// vacated is called for an account of which a copy was withdrawn.
+	// vacated is called for an account after a copy was withdrawn.
 	vacated func(account types.NamespacedName)
 
 	// allReconciled is called when every account has been reconciled since the start.
@@ -186,7 +186,7 @@ type effect struct {
 
 func (e effect) ok() bool { return !e.failed() && !e.undecided && !e.lost }
 
-// refused reports whether something failed that stays so until somebody acts.
+// refused reports whether something failed that stays so until a user acts.
 func (e effect) refused() bool { return e.failing && !e.undecided }
 
 // failed reports whether an attempt must not be repeated at once.
@@ -342,7 +342,8 @@ func (r *Reconciler) apply(ctx context.Context, o observed, p plan, f final, tok
 	return join(all, r.operations.do(o.key, writing, requests, put))
 }
 
-// put brings one copy to its desired state, unless the right to it is revoked meanwhile.
+// put brings one copy to its desired state, unless the right to it is revoked in the
+// meantime.
 func (r *Reconciler) put(
 	ctx context.Context, account types.NamespacedName, d decision, token bearer.Token, revoked func() bool,
 ) effect {

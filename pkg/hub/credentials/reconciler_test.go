@@ -212,7 +212,7 @@ func (v *still) granted() string {
 		binding.Subjects)
 }
 
-// tell runs a story on a cluster of its own.
+// tell runs a story on its own cluster.
 func (s *stepper) tell(name string, what story) *still {
 	s.T.Helper()
 	v := s.still(s.Name(name))
@@ -361,7 +361,7 @@ func TestTokenExpiredByAWrongClockIsCopiedAgain(t *testing.T) {
 }
 
 // The namespace is deleted unseen: neither its copies nor its RoleBinding are seen, because
-// the right to see them went with it.
+// the right to see them was deleted with it.
 func TestNamespaceDeletedUnseenIsForgotten(t *testing.T) {
 	for name, answer := range map[string]selection.Result{
 		"the rule knows that it is gone":      {Answer: selection.No, Why: "is out"},
@@ -425,7 +425,7 @@ func (v *still) unseen() {
 
 // A manager that has just started says nothing about an account before the rule can be applied, nor
 // while its token is missing for a moment then: the condition stays as it was.
-func TestNothingIsSaidBeforeTheRuleCanBeApplied(t *testing.T) {
+func TestNothingIsReportedBeforeTheRuleIsReady(t *testing.T) {
 	s := newStepper(t)
 	v := s.still(s.Name("early"))
 	v.rule.say(v.team, v.cluster, selection.Result{Why: "has not been evaluated yet", Untrusted: true, NotReady: true})

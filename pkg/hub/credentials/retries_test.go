@@ -252,6 +252,6 @@ func TestUnknownNamespaceDelaysNoOther(t *testing.T) {
 	if all := unobservedOf(observed{targets: []observedTarget{{namespace: unknown,
 		err: errors.New("no answer")}}}); !all.undecided ||
 		len(all.problems) != 1 || all.problems[0].Namespace != unknown || all.problems[0].Text != "no answer" {
-		t.Errorf("nobody is told: %+v", all)
+		t.Errorf("it is not reported: %+v", all)
 	}
 }

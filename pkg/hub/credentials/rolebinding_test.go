@@ -1,7 +1,6 @@
 package credentials
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"strings"
@@ -14,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	authv1beta1 "open-cluster-management.io/managed-serviceaccount/apis/authentication/v1beta1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
@@ -46,7 +44,7 @@ func TestUnneededRoleBindingsAreRemoved(t *testing.T) {
 	}
 }
 
-// A RoleBinding that somebody holds still grants what it grants.
+// A RoleBinding that a finalizer holds still grants its rights.
 func TestAHeldGrantKeepsNoWithdrawalWaiting(t *testing.T) {
 	s := newScene(t)
 	s.settled()
@@ -69,7 +67,7 @@ func TestAHeldGrantKeepsNoWithdrawalWaiting(t *testing.T) {
 	s.withdrawn()
 }
 
-// Where somebody took the manager's right away and put another in its place, nothing can be
+// Where another client replaced the manager's right with another one, nothing can be
 // withdrawn; everywhere else it is.
 func TestASquattedGrantKeepsNoOtherWithdrawalWaiting(t *testing.T) {
 	s := newScene(t)
@@ -194,13 +192,6 @@ func TestAnothersRoleBindingIsReported(t *testing.T) {
 	w.synced(c)
 }
 
-// lagging is a cache that has nothing yet.
-type lagging struct{ client.Reader }
-
-func (lagging) Get(_ context.Context, key client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
-	return apierrors.NewNotFound(rbacv1.Resource("rolebindings"), key.Name)
-}
-
 func TestAGrantThatTheCacheLacksIsRepaired(t *testing.T) {
 	w := newWorld(t)
 	grant := grants.Target(w.team())
@@ -211,7 +202,7 @@ func TestAGrantThatTheCacheLacksIsRepaired(t *testing.T) {
 	}
 	w.MustCreate(binding)
 	want := rbacv1.Subject{Kind: "ServiceAccount", Namespace: managerNamespace, Name: managerName}
-	made, err := grants.New(lagging{}, w, w, want, &apitest.Clock{}, "test").Ensure(t.Context(), grant)
+	made, err := grants.New(apitest.EmptyCache, w, w, want, &apitest.Clock{}, "test").Ensure(t.Context(), grant)
 	if made || err != nil {
 		t.Errorf("made: %t, %v", made, err)
 	}

@@ -32,8 +32,8 @@ func TestARotationIsOnePatchPerTarget(t *testing.T) {
 		s.token = s.Rotate(s.account)
 		s.copied()
 		s.holds(second, s.cluster, "reader", s.token)
-		// The token is read when the account's status changes, and once more when that
-		// second is over; its copies never.
+		// The token is read when the account's status changes, and again when that second is over;
+		// its copies never.
 		twice := []string{s.source(), s.source()}
 		s.Eventually("the token is read twice", func() string { return cmp.Diff(twice, s.reads()) })
 		s.settle()

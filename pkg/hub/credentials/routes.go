@@ -66,7 +66,7 @@ func (c *Credentials) enqueueRivals(account types.NamespacedName) {
 	}
 }
 
-// enqueueTouched enqueues an account whose copy somebody changed or deleted, and its
+// enqueueTouched enqueues an account whose copy another client changed or deleted, and its
 // rivals.
 func (c *Credentials) enqueueTouched(account types.NamespacedName) {
 	c.enqueueAccount(account)

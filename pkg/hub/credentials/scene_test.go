@@ -58,8 +58,8 @@ func (s *scene) withdrawn() {
 	s.bound(s.cluster, sourceRole, false)
 }
 
-// lookedTwice waits until the token was read once more after its second was over. Before
-// the first copy, reads may be refused because the right to them is new.
+// lookedTwice waits until the token was read again after its second was over. Before the
+// first copy, reads may be refused because the right to them is new.
 func (s *scene) lookedTwice() {
 	s.T.Helper()
 	isFirstCopy := func(call apitest.Call) bool { return call.Resource == "secrets" && call.Method == http.MethodPost }

@@ -42,7 +42,7 @@ func newStepper(t *testing.T, change ...func(*Options)) *stepper {
 	for _, each := range change {
 		each(&s.opts)
 	}
-	mgr := apitest.NewManager(t, s.wire.Tap(s.srv.Config(t)), ocmtest.Scheme(), nil)
+	mgr := ocmtest.NewManager(t, s.wire.Tap(s.srv.Config(t)), nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	syncer, err := upstream.AddSyncer(mgr, upstream.OverrideOff, clock.RealClock{})
 	apitest.Must(t, err)

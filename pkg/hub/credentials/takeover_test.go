@@ -139,7 +139,7 @@ func TestUpstreamsCopiesAreTakenOverInPlace(t *testing.T) {
 	w.lacks(team, current, "reader")
 }
 
-// Whoever may write Secrets in a namespace may label them as upstream's, and upstream wrote
+// Users who may write Secrets in a namespace may label them as upstream's, and upstream wrote
 // for accounts that are not entitled there. A Secret that is not certainly a copy that this
 // addon would have created stays as it is, and its owner learns why.
 func TestSecretThatOnlyLooksLikeUpstreamsStays(t *testing.T) {

@@ -180,7 +180,7 @@ func TestARevocationDoesNotWaitForFirstCopies(t *testing.T) {
 
 func TestLeftoversAreFoundAfterARestart(t *testing.T) {
 	for name, change := range map[string]func(s *scene){
-		"of an account that went": func(s *scene) { s.MustDelete(s.account) },
+		"of a deleted account": func(s *scene) { s.MustDelete(s.account) },
 		"of an account that is off": func(s *scene) {
 			apitest.Edit(s.world, s.account, func(a *authv1beta1.ManagedServiceAccount) { a.Labels = nil })
 		},

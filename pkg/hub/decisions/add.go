@@ -122,7 +122,7 @@ func (d *decisions) start(ctx context.Context) error {
 	d.opts.Definitions.Subscribe(d.enqueueAll, DecisionCRD)
 	d.opts.Rule.SubscribeDefinitions(d.enqueueAll)
 	d.opts.References.follow(sliceReader{served: d.served, changed: d.allowed, urgent: d.refused})
-	// Profiles that must go wait to hear that nothing refers to them.
+	// Profiles that must be deleted wait until nothing refers to them.
 	d.opts.References.checkAll(ctx)
 	d.enqueueAll(ctx)
 	return nil
@@ -154,8 +154,8 @@ func (d *decisions) served(ctx context.Context) bool {
 	return err != nil || standing != watch.Unserved
 }
 
-// touched enqueues the Placement to which a PlacementDecision belongs or belonged, whoever
-// made it. If profiles wait for a withdrawal, that is urgent.
+// touched enqueues the Placement to which a PlacementDecision belongs or belonged, no matter
+// who made it. If profiles wait for a withdrawal, that is urgent.
 func (d *decisions) touched(ctx context.Context, obj client.Object) []reconcile.Request {
 	decision, ok := obj.(*inventoryv1alpha1.PlacementDecision)
 	if !ok {

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
@@ -12,15 +12,17 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-// Transform reduces a PlacementDecision of SIG-Multicluster to the fields that are read,
-// and passes other kinds to next. PlacementDecisions may not be served yet, so their
-// caching cannot be configured by kind, nor restricted to this addon's.
-func Transform(next toolscache.TransformFunc) toolscache.TransformFunc {
-	return func(in any) (any, error) {
-		if decision, ok := in.(*inventoryv1alpha1.PlacementDecision); ok {
-			return trimDecision(decision), nil
-		}
-		return next(in)
+// CacheOptions returns which part of PlacementDecisions of SIG-Multicluster the manager's
+// cache must hold: the fields that are read, also of others', which may have the name or the
+// key of this addon's.
+func CacheOptions() map[client.Object]cache.ByObject {
+	return map[client.Object]cache.ByObject{
+		&inventoryv1alpha1.PlacementDecision{}: {Transform: func(in any) (any, error) {
+			if decision, ok := in.(*inventoryv1alpha1.PlacementDecision); ok {
+				in = trimDecision(decision)
+			}
+			return in, nil
+		}},
 	}
 }
 
@@ -52,8 +54,8 @@ func trimDecision(decision *inventoryv1alpha1.PlacementDecision) *inventoryv1alp
 
 // Indexes that find slices.
 const (
-	// IndexSliceByBase finds PlacementDecisions that have the name of a Placement's slices,
-	// by the base of these names, whoever made them.
+	// IndexSliceByBase finds PlacementDecisions that have the name of a Placement's slices, by
+	// the base of these names, including other clients' objects.
 	IndexSliceByBase = "decisions.sliceByBase"
 
 	// IndexSliceByCluster finds this addon's slices by the clusters they refer to, except

@@ -44,8 +44,8 @@ func (s *one) with(clusters ...string) slice {
 	return slice{name: "p-profiles-0", clusters: clusters}
 }
 
-// somebody merges a patch into the slice, which is observed after that.
-func (s *one) somebody(patch string) {
+// another merges another client's patch into the slice, which is observed after that.
+func (s *one) another(patch string) {
 	s.T.Helper()
 	decision := &inventoryv1alpha1.PlacementDecision{ObjectMeta: metav1.ObjectMeta{
 		Namespace: s.ns, Name: s.with().name,
@@ -70,7 +70,7 @@ func (s *one) isContested(err error) bool {
 
 func TestASliceThatAnotherClientKeepsChangingIsRepairedLessOften(t *testing.T) {
 	s := newOne(t, "a", "b")
-	change := func(n int) { s.somebody(fmt.Sprintf(`{"schedulerName":"somebody-%d"}`, n)) }
+	change := func(n int) { s.another(fmt.Sprintf(`{"schedulerName":"somebody-%d"}`, n)) }
 	for n := range kube.RepairsAtOnce {
 		change(n)
 		apitest.Must(t, s.put("a", "b"))
@@ -78,7 +78,7 @@ func TestASliceThatAnotherClientKeepsChangingIsRepairedLessOften(t *testing.T) {
 	change(kube.RepairsAtOnce)
 	err := s.put("a", "b")
 	if !s.isContested(err) {
-		t.Fatal("it was repaired once more")
+		t.Fatal("it was repaired again")
 	}
 	const want = "PlacementDecisions of SIG-Multicluster are not up to date: patching PlacementDecision p-profiles-0: " +
 		"another client keeps changing it, so it is repaired at most every 10s; find out which one, for instance " +
@@ -96,11 +96,11 @@ func TestASliceThatAnotherClientKeepsChangingIsRepairedLessOften(t *testing.T) {
 	apitest.Must(t, s.put("a"))
 }
 
-func TestWhatSomebodyAddsToASliceIsNoReasonToWait(t *testing.T) {
+func TestForeignFieldsOfASliceCauseNoWait(t *testing.T) {
 	s := newOne(t, "a")
 	clusters := []string{"a"}
 	for n := range 2 * kube.RepairsAtOnce {
-		s.somebody(fmt.Sprintf(`{"metadata":{"labels":{"team":"theirs-%d"}}}`, n))
+		s.another(fmt.Sprintf(`{"metadata":{"labels":{"team":"theirs-%d"}}}`, n))
 		clusters = append(clusters, fmt.Sprintf("c-%02d", n))
 		apitest.Must(t, s.put(clusters...))
 	}

@@ -66,7 +66,7 @@ func (d *draft) room() int { return maxReferences - len(d.members) }
 
 func (d *draft) add(cluster string) { d.members[cluster] = struct{}{} }
 
-// isTouched reports whether a slice must be written whatever else is added to it.
+// isTouched reports whether a slice must be written even if nothing is added to it.
 func (d *draft) isTouched() bool {
 	return !d.exists || d.now.altered || d.now.index == noIndex || len(d.members) != len(d.now.clusters)
 }
@@ -375,8 +375,8 @@ func (s *schedule) held(d *draft) []string {
 }
 
 // finishOne writes a slice in its desired state, if that removes nothing too early: first
-// slices that lose a cluster for good, since somebody waits for that, and last those that
-// are only renumbered or removed, so that no index is missing in between.
+// slices that lose a cluster permanently, since a deletion waits for that, and last those
+// that are only renumbered or removed, so that no index is missing in between.
 func (s *schedule) finishOne() bool {
 	best, bestRank := -1, 0
 	for i, d := range s.pending {

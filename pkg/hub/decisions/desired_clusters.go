@@ -34,7 +34,7 @@ func notChosen(referred map[string]selection.Group, choice selection.Choice) []s
 // desiredClusters returns the clusters that slices must refer to, given those they refer to
 // now. left are those that the Placement has ceased to choose.
 //
-// A cluster whose profile must not be referred to is removed, whatever the Placement says.
+// A cluster whose profile must not be referred to is removed, even if the Placement selects it.
 // Otherwise, a choice that is unknown changes nothing, and one that is incomplete adds nothing.
 // A cluster whose profile is merely not known to be complete is not added, and stays if it is
 // there.

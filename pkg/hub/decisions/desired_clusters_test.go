@@ -29,18 +29,18 @@ func TestDesiredClusters(t *testing.T) {
 		admitted, withdrawn string
 		want                map[string]selection.Group
 	}{
-		"chosen and whole":            {choice: yes(in(first, "c")), admitted: "c", want: in(first, "c")},
-		"chosen and not whole":        {choice: yes(in(first, "c"))},
-		"whole and not chosen":        {choice: yes(nil), admitted: "c"},
-		"not whole any more":          {referred: in(first, "c"), choice: yes(in(first, "c")), want: in(first, "c")},
-		"absent, for how long so far": {referred: in(first, "c"), choice: yes(nil), want: in(first, "c")},
-		"left":                        {referred: in(first, "c"), choice: yes(nil), left: []string{"c"}, admitted: "c"},
-		"withdrawn":                   {referred: in(first, "c"), choice: yes(in(first, "c")), withdrawn: "c"},
-		"withdrawn before it came":    {choice: yes(in(first, "c")), withdrawn: "c"},
-		"in another group":            {referred: in(first, "c"), choice: yes(in(second, "c")), want: in(second, "c")},
-		"the choice is unknown":       {referred: in(second, "c"), admitted: "c", want: in(second, "c")},
-		"unknown, but withdrawn":      {referred: in(second, "c"), withdrawn: "c"},
-		"incomplete: nothing is added, and nothing goes": {
+		"chosen and whole":              {choice: yes(in(first, "c")), admitted: "c", want: in(first, "c")},
+		"chosen and not whole":          {choice: yes(in(first, "c"))},
+		"whole and not chosen":          {choice: yes(nil), admitted: "c"},
+		"not whole any more":            {referred: in(first, "c"), choice: yes(in(first, "c")), want: in(first, "c")},
+		"absent, for how long so far":   {referred: in(first, "c"), choice: yes(nil), want: in(first, "c")},
+		"left":                          {referred: in(first, "c"), choice: yes(nil), left: []string{"c"}, admitted: "c"},
+		"withdrawn":                     {referred: in(first, "c"), choice: yes(in(first, "c")), withdrawn: "c"},
+		"withdrawn before it was added": {choice: yes(in(first, "c")), withdrawn: "c"},
+		"in another group":              {referred: in(first, "c"), choice: yes(in(second, "c")), want: in(second, "c")},
+		"the choice is unknown":         {referred: in(second, "c"), admitted: "c", want: in(second, "c")},
+		"unknown, but withdrawn":        {referred: in(second, "c"), withdrawn: "c"},
+		"incomplete: nothing is added or removed": {
 			referred: in(first, "c"), choice: incomplete, admitted: "new", want: in(first, "c"),
 		},
 		"incomplete, but left": {referred: in(first, "c"), choice: incomplete, left: []string{"c"}, admitted: "new"},

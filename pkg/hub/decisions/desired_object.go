@@ -72,7 +72,7 @@ func isOurs(decision *inventoryv1alpha1.PlacementDecision) bool {
 }
 
 // isUpstreams reports whether a PlacementDecision is a copy that Open Cluster Management
-// makes of its own.
+// makes by itself.
 func isUpstreams(decision *inventoryv1alpha1.PlacementDecision) bool {
 	owner := metav1.GetControllerOf(decision)
 	return owner != nil && owner.Kind == "PlacementDecision" &&

@@ -205,7 +205,7 @@ func TestCompaction(t *testing.T) {
 		}
 	}
 	if len(want) > 500 || len(want) < 400 {
-		t.Errorf("filled up anew with %d clusters left", len(want))
+		t.Errorf("filled up again with %d clusters left", len(want))
 	}
 	if len(s) != 4 && len(s) != 5 {
 		t.Errorf("%d slices of %d clusters", len(s), len(want))

@@ -130,12 +130,11 @@ func (w *world) manager() manager.Manager {
 	limits := profiles.Limits{Properties: 1000, PropertyBytes: 64 << 10}
 	byObject := selection.CacheOptions()
 	maps.Copy(byObject, inventory.CacheOptions(limits))
+	maps.Copy(byObject, CacheOptions())
 	byObject[&addonv1beta1.ManagedClusterAddOn{}] = cache.ByObject{
 		Field: fields.OneTermEqualSelector(metav1.ObjectNameField, "cluster-inventory"),
 	}
-	return apitest.NewManager(w.whole, w.cfg, ocmtest.Scheme(), byObject, func(o *manager.Options) {
-		o.Cache.DefaultTransform = Transform(inventory.DefaultTransform())
-	})
+	return ocmtest.NewManager(w.whole, w.cfg, byObject)
 }
 
 // start runs only the decisions, until w.stop is called or the test ends. The test itself
@@ -184,7 +183,7 @@ func (w *world) admit(clusters ...string) {
 }
 
 // choose plays OCM's scheduler: it creates a publishing Placement if there is none, writes
-// its slices, of which each group has its own, and then its status.
+// its slices, with separate ones for each group, and then its status.
 func (w *world) choose(placement string, groups ...[]string) {
 	w.T.Helper()
 	p := &clusterv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{

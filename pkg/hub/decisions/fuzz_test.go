@@ -55,7 +55,7 @@ func FuzzAlteredDecision(f *testing.F) {
 			t.Errorf("still to be changed: %v; it is %+v", again, current)
 		}
 		if current.Labels["theirs"] != "stays" {
-			t.Error("a label of somebody else is gone")
+			t.Error("another client's label is gone")
 		}
 	})
 }

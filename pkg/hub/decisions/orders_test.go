@@ -29,7 +29,7 @@ func TestOrders(t *testing.T) {
 	orders.SearchAll(t, placementScenarios(), func() orders.Part { return &referring{} })
 }
 
-// What must not be, besides what package orders says of profiles.
+// Forbidden states in addition to those that package orders defines for profiles.
 const (
 	referenceEarly   = "a reference to a profile that does not exist"
 	referenceRemoved = "a reference removed that no state of the hub denied"
@@ -50,7 +50,7 @@ type memory struct {
 	adding  kube.SetIndex[types.NamespacedName, string]
 }
 
-// progress is a plan of which not all writes are sent.
+// progress is a plan whose writes are not all sent.
 type progress struct {
 	observed observed
 	writes   []write

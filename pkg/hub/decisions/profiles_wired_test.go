@@ -123,18 +123,18 @@ func TestReferencesFollowAndPrecedeProfiles(t *testing.T) {
 	forbidden.Store(true)
 	w.MustDelete(w.Profile(w.ns, stays.Name))
 	w.choose("p", []string{stays.Name, goes.Name})
-	w.Stays(2*gatherTime, "while profiles are somebody else's, nothing changes", func() string {
+	w.Stays(2*gatherTime, "while another client owns the profiles, nothing changes", func() string {
 		return cmp.Diff(stays.Name, w.shown("p"))
 	})
 	for _, call := range w.order("p") {
 		if strings.HasSuffix(call, "placementdecisions") {
-			t.Errorf("a profile was deleted by somebody, or the gate went on: %s", call)
+			t.Errorf("another client deleted a profile, or the gate was switched on: %s", call)
 		}
 	}
 }
 
 // Making writes of slices fail keeps no profile alive.
-func TestAProfileDoesNotWaitForEver(t *testing.T) {
+func TestAProfileDoesNotWaitForever(t *testing.T) {
 	w := newWorld(t, hub)
 	t.Cleanup(w.clearFleet)
 	var forbidden atomic.Bool
@@ -152,7 +152,7 @@ func TestAProfileDoesNotWaitForEver(t *testing.T) {
 	w.MustDelete(ocmtest.Addon(cluster.Name))
 	w.EventuallyGone(ocmtest.OurProfile(w.ns, cluster.Name))
 	if len(w.wire.Writes("placementdecisions")) == 0 {
-		t.Error("nobody tried to remove the reference before")
+		t.Error("no attempt was made to remove the reference before")
 	}
 	w.wire.Fail(nil)
 	w.shows("p", "")

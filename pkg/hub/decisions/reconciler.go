@@ -67,7 +67,7 @@ func newReconciler(reader client.Reader, writer client.Client, opts Options) *Re
 	}
 }
 
-// Reconcile makes the slices match the Placement's choice, as far as the profiles allow.
+// Reconcile makes the slices list those chosen clusters that have a profile.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	placement := req.NamespacedName
 	standing, err := r.definitions.Standing(ctx, r.reader, DecisionCRD)
@@ -120,8 +120,8 @@ type observed struct {
 	foreign []*inventoryv1alpha1.PlacementDecision
 }
 
-// observe reads caches. For readers, a slice that somebody has deleted and that its
-// finalizers hold is gone; it is recreated under another name.
+// observe reads caches. For readers, a slice that a user has deleted and that its finalizers
+// hold is gone; it is recreated under another name.
 func (r *Reconciler) observe(ctx context.Context, placement types.NamespacedName) (observed, error) {
 	o := observed{
 		objects: map[string]*inventoryv1alpha1.PlacementDecision{},
@@ -225,8 +225,8 @@ func (r *Reconciler) plan(
 }
 
 // askAbout has the pairs reconciled that slices refer to although they have no profile, one that
-// is being deleted, or another manager's. While this addon did not run, nobody asked whether that
-// is so; and before the slices were known, nobody knew that they refer to it.
+// is being deleted, or another manager's. While this addon did not run, it did not check that;
+// and before the slices were known, it did not know that they refer to it.
 func (r *Reconciler) askAbout(
 	ctx context.Context, namespace string, present map[string]selection.Group, of answers,
 ) error {

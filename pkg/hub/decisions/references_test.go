@@ -1,26 +1,21 @@
 package decisions
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"testing"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 )
 
-// A profile that somebody has deleted, for instance with its namespace, is not referred to
-// when the Placement is recreated before the profile.
+// A profile that is being deleted, for instance with its namespace, is not referred to when
+// the Placement is recreated before the profile.
 func TestAForgottenProfileIsNotReferredTo(t *testing.T) {
 	r := NewReferences(nil)
 	placement, pair := types.NamespacedName{Namespace: "team", Name: "p"},
@@ -50,28 +45,15 @@ func TestAProfileThatStaysKeepsItsReferences(t *testing.T) {
 	}
 }
 
-// profileCache is a cache of the profiles of one namespace, by name.
-type profileCache map[string]*inventoryv1alpha1.ClusterProfile
-
-func (c profileCache) Get(_ context.Context, key types.NamespacedName, into client.Object, _ ...client.GetOption) error {
-	profile, ok := into.(*inventoryv1alpha1.ClusterProfile)
-	if !ok || c[key.Name] == nil {
-		return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
-	}
-	*profile = *c[key.Name]
-	return nil
-}
-
-func (profileCache) List(context.Context, client.ObjectList, ...client.ListOption) error { return nil }
-
 // After a start, pairs may have been reconciled before the slices were known.
-func TestWhatSlicesReferToWronglyIsAskedAbout(t *testing.T) {
+func TestWrongReferencesEnqueueTheirPairs(t *testing.T) {
 	going, others := ocmtest.OurProfile("team", "going"), ocmtest.OurProfile("team", "others")
-	going.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
+	going.DeletionTimestamp, going.Finalizers = &metav1.Time{Time: time.Unix(1, 0)}, []string{"f"}
 	others.Spec.ClusterManager.Name = "another-manager"
 	r := &Reconciler{
 		references: NewReferences(nil),
-		reader:     profileCache{"going": going, "others": others, "ours": ocmtest.OurProfile("team", "ours")},
+		reader: fake.NewClientBuilder().WithScheme(ocmtest.Scheme()).
+			WithObjects(going, others, ocmtest.OurProfile("team", "ours")).Build(),
 	}
 	var asked []string
 	r.references.Subscribe(func(pair types.NamespacedName) { asked = append(asked, pair.Name) })

@@ -280,7 +280,7 @@ func TestOthersChangesToSlices(t *testing.T) {
 			}
 		})
 	}
-	t.Run("whoever keeps changing a slice gets few writes", func(t *testing.T) {
+	t.Run("a client that keeps changing a slice causes few writes", func(t *testing.T) {
 		w := whole.in(t)
 		w.follows()
 		w.wire.Reset()

@@ -56,14 +56,14 @@ func TestMomentaryReplacementWritesNothing(t *testing.T) {
 				w.MustCreate(proxyAddon(w.c1.Name))
 			},
 		},
-		"the Deployment that tells of the gate": {
+		"the Deployment that shows the gate": {
 			take: func(w *accessWorld) { w.MustDelete(proxyManager("false")) },
 			give: func(w *accessWorld) { w.MustCreate(proxyManager("false")) },
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := w.in(t)
-			for range 2 { // each absence begins anew
+			for range 2 { // each absence starts over
 				replaced.take(w)
 				w.marker()
 				now.Step(8 * time.Second)

@@ -154,7 +154,7 @@ func TestConcurrentlyAddedEntryStays(t *testing.T) {
 	s.r.access = &givenAccess{access.Decision{Proxy: access.ProviderState{Known: true, Provider: &proxy},
 		Direct: access.ProviderState{Known: true}}}
 	if _, err := s.step(); err == nil {
-		t.Error("what was read before somebody wrote was written")
+		t.Error("what was read before another client wrote was written")
 	}
 	s.cache.stale = nil
 	s.mustStep(patchStatus)

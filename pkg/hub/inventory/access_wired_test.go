@@ -72,9 +72,8 @@ func TestAClusterGetsClusterProxyAndLosesIt(t *testing.T) {
 	w.wrote("PATCH clusterprofiles/status", "PATCH clusterprofiles/status")
 }
 
-// TestProviderIsWithdrawnWithItsPrerequisites takes away the prerequisites of
-// cluster-proxy's access provider, one at a time: a changed one counts at once, a missing
-// one after a while.
+// TestProviderIsWithdrawnWithItsPrerequisites removes the prerequisites of cluster-proxy's
+// access provider, one at a time: a changed one counts at once, a missing one after a while.
 func TestProviderIsWithdrawnWithItsPrerequisites(t *testing.T) {
 	w, now := newTimedWorld(t)
 	t.Cleanup(func() {

@@ -99,8 +99,7 @@ type Options struct {
 	// providers.
 	Access Access
 
-	// References are told which profiles may be referred to. If nil, nothing refers to
-	// profiles.
+	// References learns which profiles may be referred to. If nil, nothing refers to profiles.
 	References References
 
 	// Workers is how many pairs are processed at a time, and WorkersPerNamespace how many
@@ -289,7 +288,7 @@ func (i *inventory) knowsProfileAPI() bool {
 	return known && err == nil
 }
 
-// prepare prepares the rule, as far as the hub serves what it reads.
+// prepare prepares the rule for the kinds that the hub serves.
 func (i *inventory) prepare(ctx context.Context) (withProfiles bool, err error) {
 	if withProfiles, _, err = i.servesProfiles(ctx); err != nil {
 		return false, err

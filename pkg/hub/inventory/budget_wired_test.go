@@ -161,7 +161,7 @@ func (s *stepper) shows(value, env string) {
 	}
 }
 
-func TestWhatWaitsForTheBudgetAndWhatDoesNot(t *testing.T) {
+func TestTheBudgetDelaysOnlyUpdates(t *testing.T) {
 	const every = 30 * time.Second
 	t.Run("changes of claims and labels wait, and the last value arrives", func(t *testing.T) {
 		s := newStepper(t, mapHub)
@@ -286,7 +286,7 @@ func TestWhatWaitsForTheBudgetAndWhatDoesNot(t *testing.T) {
 }
 
 // After a minute, an event on the ManagedCluster and a metric say so, and no condition.
-func TestWhoIsToldOfAClusterThatChangesTooOften(t *testing.T) {
+func TestEventsOfAClusterThatChangesTooOften(t *testing.T) {
 	s := newStepper(t, mapHub)
 	counts := metrics.New(metrics.Options{})
 	s.r.outcomes.Metrics = counts

@@ -1,7 +1,6 @@
 package inventory
 
 import (
-	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -11,15 +10,12 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory/profiles"
 )
 
-// CacheOptions returns which part of ManagedClusters the manager's cache must hold, in
-// addition to selection.CacheOptions: only the fields that are read. All other readers of
-// that cache see them trimmed in the same way.
+// CacheOptions returns which part of ManagedClusters and ClusterProfiles the manager's cache
+// must hold, in addition to selection.CacheOptions: only the fields that are read. All other
+// readers of that cache see them trimmed in the same way.
 //
 // Of the content that a spoke sent, a ManagedCluster keeps what the limits allow, and a
 // list of what was left out: see leftOutOf.
-//
-// ClusterProfiles may not be served yet, so they cannot be configured here: see
-// DefaultTransform.
 func CacheOptions(limits profiles.Limits) map[client.Object]cache.ByObject {
 	return map[client.Object]cache.ByObject{
 		&clusterv1.ManagedCluster{}: {Transform: func(in any) (any, error) {
@@ -28,17 +24,11 @@ func CacheOptions(limits profiles.Limits) map[client.Object]cache.ByObject {
 			}
 			return in, nil
 		}},
-	}
-}
-
-// DefaultTransform is for kinds without cache options of their own. It strips managed
-// fields, and reduces a ClusterProfile to the fields that are read.
-func DefaultTransform() toolscache.TransformFunc {
-	strip := cache.TransformStripManagedFields()
-	return func(in any) (any, error) {
-		if profile, ok := in.(*inventoryv1alpha1.ClusterProfile); ok {
-			return profiles.Trim(profile), nil
-		}
-		return strip(in)
+		&inventoryv1alpha1.ClusterProfile{}: {Transform: func(in any) (any, error) {
+			if profile, ok := in.(*inventoryv1alpha1.ClusterProfile); ok {
+				in = profiles.Trim(profile)
+			}
+			return in, nil
+		}},
 	}
 }

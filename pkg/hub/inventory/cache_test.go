@@ -2,7 +2,6 @@ package inventory
 
 import (
 	"maps"
-	"reflect"
 	"strings"
 	"testing"
 
@@ -18,24 +17,6 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory/profiles"
 )
-
-// fat is metadata with all that is read and all that is not.
-func fat() metav1.ObjectMeta {
-	return metav1.ObjectMeta{
-		Name: "n", Namespace: "ns", UID: "u", ResourceVersion: "1", Generation: 2,
-		Labels:          map[string]string{"l": "1"},
-		Annotations:     map[string]string{"inventory.open-cluster-management.io/require-placement": "true", "other": "x"},
-		Finalizers:      []string{"f"},
-		OwnerReferences: []metav1.OwnerReference{{Name: "o"}},
-		ManagedFields:   []metav1.ManagedFieldsEntry{{Manager: "m"}},
-	}
-}
-
-// lean is what remains of it for most kinds.
-func lean() metav1.ObjectMeta {
-	return metav1.ObjectMeta{Name: "n", Namespace: "ns", UID: "u",
-		ResourceVersion: "1", Generation: 2, Labels: map[string]string{"l": "1"}}
-}
 
 // Managed fields are kept where they contain more than the annotation.
 func TestCacheKeepsWhatIdentifiesCopiedLabels(t *testing.T) {
@@ -68,28 +49,20 @@ func TestCacheKeepsWhatIdentifiesCopiedLabels(t *testing.T) {
 				want = profile.ManagedFields[2:]
 			}
 			for range 2 {
-				got, err := DefaultTransform()(profile)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if diff := cmp.Diff(want, got.(*inventoryv1alpha1.ClusterProfile).ManagedFields,
-					cmpopts.EquateEmpty()); diff != "" {
+				if diff := cmp.Diff(want, profiles.Trim(profile).ManagedFields, cmpopts.EquateEmpty()); diff != "" {
 					t.Errorf("record (-want +got):\n%s", diff)
 				}
 			}
 		})
 	}
-	theirs := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{record("hub.inventory", "")}}}
-	if got, err := DefaultTransform()(theirs); err != nil || len(got.(*metav1.PartialObjectMetadata).ManagedFields) > 0 {
-		t.Errorf("of another kind: %+v, error %v", got, err)
-	}
 }
 
 func TestCacheKeepsOnlyWhatIsRead(t *testing.T) {
-	tests := map[string]struct{ in, want client.Object }{
+	limits := profiles.Limits{Properties: 2, PropertyBytes: 20}
+	ocmtest.CheckCached(t, CacheOptions(limits), map[string]ocmtest.Cached{
 		"ManagedCluster": {
-			in: &clusterv1.ManagedCluster{
-				ObjectMeta: fat(),
+			In: &clusterv1.ManagedCluster{
+				ObjectMeta: ocmtest.Full(nil),
 				Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: true,
 					LeaseDurationSeconds: 60, Taints: []clusterv1.Taint{{Key: "k"}}},
 				Status: clusterv1.ManagedClusterStatus{
@@ -103,8 +76,8 @@ func TestCacheKeepsOnlyWhatIsRead(t *testing.T) {
 					Capacity:      clusterv1.ResourceList{},
 				},
 			},
-			want: &clusterv1.ManagedCluster{
-				ObjectMeta: lean(),
+			Want: &clusterv1.ManagedCluster{
+				ObjectMeta: ocmtest.Lean(map[string]string{"l": "1"}),
 				Spec:       clusterv1.ManagedClusterSpec{HubAcceptsClient: true},
 				Status: clusterv1.ManagedClusterStatus{
 					Conditions: []metav1.Condition{
@@ -117,17 +90,17 @@ func TestCacheKeepsOnlyWhatIsRead(t *testing.T) {
 			},
 		},
 		"ManagedCluster: registries that are too long are not kept": {
-			in: &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
+			In: &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
 				"open-cluster-management.io/image-registries": strings.Repeat("r", 16385),
 			}}},
-			want: &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
+			Want: &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
 				"open-cluster-management.io/image-registries": "too long",
 			}}},
 		},
 		"ManagedCluster: what a spoke sent is cut down, and it is remembered that it was": {
-			in: &clusterv1.ManagedCluster{
+			In: &clusterv1.ManagedCluster{
 				ObjectMeta: func() metav1.ObjectMeta {
-					meta := fat()
+					meta := ocmtest.Full(nil)
 					meta.Annotations["open-cluster-management.io/image-registries"] = "{}"
 					return meta
 				}(),
@@ -139,9 +112,9 @@ func TestCacheKeepsOnlyWhatIsRead(t *testing.T) {
 						ocmtest.Claim("b", "2"), ocmtest.Claim("x\n", "4"), ocmtest.Claim("a", "1")},
 				},
 			},
-			want: &clusterv1.ManagedCluster{
+			Want: &clusterv1.ManagedCluster{
 				ObjectMeta: func() metav1.ObjectMeta {
-					meta := lean()
+					meta := ocmtest.Lean(map[string]string{"l": "1"})
 					meta.Annotations = map[string]string{
 						"inventory.open-cluster-management.io/left-out": `"x\n" has a name with unprintable characters` + "\n" +
 							`1 of 3 claims, from "c" on: a profile has at most 2, with 20 bytes in all` + "\n" +
@@ -158,41 +131,13 @@ func TestCacheKeepsOnlyWhatIsRead(t *testing.T) {
 				},
 			},
 		},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			transformed := false
-			for kind, options := range CacheOptions(profiles.Limits{Properties: 2, PropertyBytes: 20}) {
-				if reflect.TypeOf(kind) != reflect.TypeOf(test.in) {
-					continue
-				}
-				transformed = true
-				got, err := options.Transform(test.in)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if diff := cmp.Diff(test.want, got); diff != "" {
-					t.Errorf("cached (-want +got):\n%s", diff)
-				}
-				again, err := options.Transform(got)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if diff := cmp.Diff(test.want, again); diff != "" {
-					t.Errorf("transformed twice (-want +got):\n%s", diff)
-				}
-			}
-			if !transformed {
-				t.Error("the kind has no cache options")
-			}
-		})
-	}
+	})
 }
 
 // profileOf is a profile of a cluster manager, with all that is read and all that is
 // not.
 func profileOf(manager string) *inventoryv1alpha1.ClusterProfile {
-	profile := &inventoryv1alpha1.ClusterProfile{ObjectMeta: fat()}
+	profile := &inventoryv1alpha1.ClusterProfile{ObjectMeta: ocmtest.Full(nil)}
 	profile.Annotations = map[string]string{"inventory.open-cluster-management.io/copied-labels": "l", "other": "x"}
 	profile.Spec = inventoryv1alpha1.ClusterProfileSpec{
 		DisplayName: "d", ClusterManager: inventoryv1alpha1.ClusterManager{Name: manager},
@@ -215,9 +160,9 @@ func TestTrimProfile(t *testing.T) {
 		t.Helper()
 		return profiles.Trim(profiles.Trim(profile)) // an object may be transformed twice
 	}
-	t.Run("ours: lists that a patch replaces stay whole", func(t *testing.T) {
+	t.Run("ours: lists that a patch replaces stay complete", func(t *testing.T) {
 		want := profileOf("open-cluster-management")
-		want.ObjectMeta = lean()
+		want.ObjectMeta = ocmtest.Lean(map[string]string{"l": "1"})
 		want.Annotations = map[string]string{"inventory.open-cluster-management.io/copied-labels": "l"}
 		want.Status.CredentialProviders = nil
 		want.ManagedFields = []metav1.ManagedFieldsEntry{{
@@ -227,7 +172,7 @@ func TestTrimProfile(t *testing.T) {
 			t.Errorf("cached (-want +got):\n%s", diff)
 		}
 	})
-	t.Run("ours, being deleted: people are told who holds it", func(t *testing.T) {
+	t.Run("ours, being deleted: finalizers are reported", func(t *testing.T) {
 		profile, now := profileOf("open-cluster-management"), metav1.Now()
 		profile.DeletionTimestamp = &now
 		if diff := cmp.Diff([]string{"f"}, trim(profile).GetFinalizers()); diff != "" {
@@ -235,7 +180,7 @@ func TestTrimProfile(t *testing.T) {
 		}
 	})
 	t.Run("another manager's: whose it is", func(t *testing.T) {
-		want := &inventoryv1alpha1.ClusterProfile{ObjectMeta: lean()}
+		want := &inventoryv1alpha1.ClusterProfile{ObjectMeta: ocmtest.Lean(map[string]string{"l": "1"})}
 		want.Labels = nil
 		want.Spec.ClusterManager.Name = "another"
 		if diff := cmp.Diff(want, trim(profileOf("another"))); diff != "" {

@@ -64,7 +64,7 @@ func TestNoVersionOfAProfileBreaksAConsumer(t *testing.T) {
 			w.marker()
 			w.MustCreate(userService(), proxyAddon(w.c1.Name))
 		}},
-		{"cluster-proxy is installed anew", func() {
+		{"cluster-proxy is reinstalled", func() {
 			w.MustDelete(proxyManager("false"), configuration("cluster-proxy"))
 			w.marker()
 			w.MustCreate(proxyManager("false"), configuration("cluster-proxy"))

@@ -9,7 +9,7 @@
 // # Packages
 //
 //   - profiles: the pure decisions about a pair: its next step and the content of its profile;
-//   - report: the outcomes of all pairs, and what people are told about them.
+//   - report: the outcomes of all pairs, and how they are reported.
 //
 // This package observes a pair, decides with profiles, writes, and records the outcome with report.
 //
@@ -30,7 +30,7 @@
 //   - hub.inventory: observe, settle, decide, apply, prune. It starts when all kinds that
 //     it needs are served but ClusterProfiles, and follows these once they are. Until then,
 //     it only tells others about pairs. It looks at all pairs when the CRD of something they
-//     are computed from goes or comes. It writes at most access providers while the guard says that
+//     are computed from is created or deleted. It writes at most access providers while the guard says that
 //     upstream writes the profiles.
 //   - hub.inventory-report: events on set bindings and Placements that name the
 //     clusters whose profile is withheld and say why, and events on profiles that lack
@@ -66,7 +66,7 @@
 //
 // A cluster's member id is what its label asks for, unless another cluster has it, or else its
 // name (members.go). Who has one keeps it; profiles say who had it before a restart. An id is
-// free for another cluster once no profile has it, nor a write that is under way.
+// free for another cluster once no profile has it, nor a write in progress.
 //
 // # RBAC, cluster-wide
 //

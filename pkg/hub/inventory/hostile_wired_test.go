@@ -80,7 +80,7 @@ func TestAHostileWriterCostsABoundedNumberOfWrites(t *testing.T) {
 			client.IgnoreNotFound(w.Delete(t.Context(), hostile(deleted))),
 		)
 	}, func() bool { return w.AddonCondition(c.Name, "ProfilesSynced").Reason == "Contested" })
-	w.Eventually("the condition says that somebody interferes", func() string {
+	w.Eventually("the condition says that another client interferes", func() string {
 		if got := w.AddonCondition(c.Name, "ProfilesSynced"); got.Reason != "Contested" ||
 			got.Status != metav1.ConditionFalse {
 			return fmt.Sprintf("it is %+v", got)
@@ -148,7 +148,7 @@ func TestContestedProfileWaits(t *testing.T) {
 		s.settled()
 		return s
 	}
-	t.Run("it is changed once more", func(t *testing.T) {
+	t.Run("it is changed again", func(t *testing.T) {
 		s := fight(t)
 		s.MustMerge(s.mine(), everyLabel(-1))
 		if result := s.mustStep(); result.RequeueAfter != kube.RepairEvery {
@@ -157,7 +157,7 @@ func TestContestedProfileWaits(t *testing.T) {
 		s.came(report.Contested, "another client keeps changing")
 		s.later(kube.RepairEvery)
 		if result := s.mustStep(patchMain); result.RequeueAfter <= 0 {
-			t.Error("nobody will look whether there is calm")
+			t.Error("no check is scheduled of whether the changes have stopped")
 		}
 		s.came(report.Contested, "another client keeps changing")
 		s.later(time.Minute)
@@ -180,7 +180,7 @@ func TestContestedProfileWaits(t *testing.T) {
 		withdraw(s)
 		s.mustStep(del)
 	})
-	t.Run("what the cluster says still comes at once", func(t *testing.T) {
+	t.Run("changes of the cluster are still written at once", func(t *testing.T) {
 		s := fight(t)
 		for n := range 2 * kube.RepairsAtOnce {
 			s.claims(ocmtest.Claim("x", fmt.Sprint(n)))

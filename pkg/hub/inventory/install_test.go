@@ -144,9 +144,9 @@ func (s *stepper) left(i *inventory) time.Duration {
 	return time.Second - s.time.Now().Sub(i.askedAgain)
 }
 
-// TestPairsHearOfTheInstallStrategy: pairs that wait because the addon may be created again are
+// TestPairsFollowTheInstallStrategy: pairs that wait because the addon may be created again are
 // decided when it is certain that it is not, long before the wait ends.
-func TestPairsHearOfTheInstallStrategy(t *testing.T) {
+func TestPairsFollowTheInstallStrategy(t *testing.T) {
 	w := newWorld(t, wiredHub.Config(t))
 	t.Cleanup(func() { clearHub(w) })
 	team, install := w.Namespace("team", nil), w.Namespace("install", nil)
@@ -204,8 +204,8 @@ func TestPairsHearOfTheInstallStrategy(t *testing.T) {
 // TestAnUnknownProfileAPIIsLoggedOnce: the start waits until it is known whether the hub serves
 // ClusterProfiles, and asks every second.
 func TestAnUnknownProfileAPIIsLoggedOnce(t *testing.T) {
-	failing := apitest.NewManager(t, mapHub.Config(t), ocmtest.Scheme(), nil) // its cache is not started
-	working := apitest.NewManager(t, mapHub.Config(t), ocmtest.Scheme(), nil)
+	failing := ocmtest.NewManager(t, mapHub.Config(t), nil) // its cache is not started
+	working := ocmtest.NewManager(t, mapHub.Config(t), nil)
 	apitest.RunCache(t, working.GetCache(), kube.Partial(kube.CRDKind))
 	var lines []string
 	logger := funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{})

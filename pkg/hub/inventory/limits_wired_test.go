@@ -15,8 +15,8 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 )
 
-// A klusterlet sends whatever its API server accepts: hundreds of claims, and a version of
-// a megabyte.
+// A klusterlet sends all that its API server accepts: hundreds of claims, and a version of a
+// megabyte.
 func TestSpokesInputIsBounded(t *testing.T) {
 	w := newWorld(t, wiredHub.Config(t))
 	t.Cleanup(func() { clearHub(w) })

@@ -107,7 +107,7 @@ func (m *members) isWriting(cluster, id string) bool {
 	return false
 }
 
-// isFree reports whether a cluster that had an id, as far as is known, may no longer have it.
+// isFree reports whether a cluster that is known to have had an id may no longer have it.
 func (m *members) isFree(ctx context.Context, id, cluster string) (bool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -15,8 +15,8 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-// A property comes, toggles within the profile's budget, stops being a label value and goes,
-// also while no manager runs. Somebody else's label stays all the while.
+// A property is created, toggles within the profile's budget, stops being a label value and
+// is deleted, also while no manager runs. Another client's label always stays.
 func TestLabelsFollowProperties(t *testing.T) {
 	w := newWorld(t, wiredHub.Config(t))
 	t.Cleanup(func() { clearHub(w) })

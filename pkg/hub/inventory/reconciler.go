@@ -29,13 +29,13 @@ const (
 	// maxErrorBytes bounds how much of an API server's error messages repeat.
 	maxErrorBytes = 300
 
-	// referenceWait is the longest that a profile's removal waits until nothing refers to
-	// it any more. Whoever can make writes of references fail must not keep it alive;
-	// copies of tokens do not wait at all.
+	// referenceWait is the longest that a profile's removal waits until nothing refers to it any
+	// more. Users who can make writes of references fail must not keep it alive; copies of
+	// tokens do not wait at all.
 	referenceWait = 3 * time.Second
 
 	// heldBackAfter is for how long changes of a profile must have had to wait for its budget,
-	// one after the other, before somebody is told.
+	// one after the other, before that is reported.
 	heldBackAfter = time.Minute
 )
 
@@ -103,7 +103,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	return result, err
 }
 
-// taken is a step that was taken, and what came of it.
+// taken is a step that was taken, and its result.
 type taken struct {
 	next     profiles.Step
 	before   *inventoryv1alpha1.ClusterProfile // the profile before it
@@ -119,9 +119,9 @@ func (t taken) again(o profiles.Observed) time.Duration {
 	return o.Selected.Again
 }
 
-// observe reads what is known about a pair, and tells others of the rule's answer: copies of
-// tokens are withdrawn without ClusterProfiles, too. wait is how long the caller must wait
-// because decisions have only just changed.
+// observe reads what is known about a pair, and passes on the rule's answer: copies of tokens
+// are withdrawn without ClusterProfiles, too. wait is how long the caller must wait because
+// decisions have only just changed.
 func (r *Reconciler) observe(ctx context.Context, pair types.NamespacedName) (profiles.Observed, time.Duration, error) {
 	observation, selected, err := r.rule.Observe(ctx, pair)
 	if err != nil {
@@ -140,8 +140,8 @@ func (r *Reconciler) observe(ctx context.Context, pair types.NamespacedName) (pr
 	if !o.ProfileAPI {
 		return o, 0, nil
 	}
-	// The verdict is requested after observing: a change that somebody made because the
-	// guard forbids writing must not be answered under an older verdict that allows it.
+	// The verdict is requested after observing: a change that a user made because the guard
+	// forbids writing must not be answered under an older verdict that allows it.
 	if o.Verdict, err = r.guard.Verdict(ctx); err != nil {
 		return o, 0, err
 	}
@@ -165,7 +165,7 @@ func (r *Reconciler) waitFor(ctx context.Context, o profiles.Observed, next prof
 	return r.releaseFirst(ctx, o, next)
 }
 
-// conclude records what came of a step, for the condition, the events, the metrics and the
+// conclude records the result of a step, for the condition, the events, the metrics and the
 // references, and returns when to reconcile the pair again.
 func (r *Reconciler) conclude(ctx context.Context, o profiles.Observed, t taken) (reconcile.Result, error) {
 	switch {
@@ -174,8 +174,8 @@ func (r *Reconciler) conclude(ctx context.Context, o profiles.Observed, t taken)
 		r.holdReferences(ctx, o.Pair)
 		return r.finish(ctx, o.Pair, t)
 	case apierrors.IsAlreadyExists(t.err):
-		// Somebody else was first, or the response to our own request was lost. The
-		// profile's event will show which.
+		// Another client was first, or the response to our own request was lost. The profile's
+		// event will show which.
 		return reconcile.Result{RequeueAfter: kube.StaleAfter}, nil
 	}
 	if t.err == nil && o.Cluster != nil {
@@ -348,7 +348,7 @@ func (r *Reconciler) applyUrgent(ctx context.Context, o *profiles.Observed, desi
 	}
 }
 
-// applyAccess writes only the access providers, to a profile that somebody else maintains.
+// applyAccess writes only the access providers, to a profile that another client maintains.
 func (r *Reconciler) applyAccess(ctx context.Context, o *profiles.Observed) error {
 	desire := func(o profiles.Observed) *inventoryv1alpha1.ClusterProfile {
 		desired := o.Profile.DeepCopy()
@@ -445,7 +445,7 @@ func (r *Reconciler) lost(o *profiles.Observed, what kube.Write, err error) {
 }
 
 // prune deletes the profile if it is still exactly as observed: with another UID it is
-// somebody else's, with another version it may have lost our mark.
+// another client's, with another version it may have lost our mark.
 func (r *Reconciler) prune(ctx context.Context, o *profiles.Observed) error {
 	before := profiles.OwnPart(o.Profile)
 	if err := r.brake.Check(o.Pair, kube.Remove, before, r.clock.Now()); err != nil {

@@ -389,8 +389,8 @@ func TestAdoptionKeepsUIDAndOthersFields(t *testing.T) {
 	})
 }
 
-// OCM's registration controller leaves its profiles behind when its gate goes off. Where lists
-// are atomic, only the claims tell which of their properties were its own.
+// OCM's registration controller leaves its profiles behind when its gate is switched off.
+// Where lists are atomic, only the claims tell which of their properties were its own.
 func TestTakeoverFromOCMKeepsOthersProperties(t *testing.T) {
 	onBothHubs(t, func(t *testing.T, s *stepper) {
 		profile := &inventoryv1alpha1.ClusterProfile{
@@ -508,7 +508,7 @@ func TestOnlyADefiniteNoDeletes(t *testing.T) {
 		why     string
 	}{
 		"unbound": {prepare: withdraw, writes: []string{del}, kind: report.Withheld, why: "is in no ManagedClusterSet"},
-		"the addon went": {
+		"the addon is deleted": {
 			prepare: func(s *stepper) { s.MustDelete(ocmtest.Addon(s.c.Name)) },
 			writes:  []string{del}, kind: report.Withheld, why: "does not have the addon",
 		},
@@ -584,7 +584,7 @@ func TestContentIsUpdatedWhileUnknown(t *testing.T) {
 
 func TestDeleteAffectsOnlyTheObservedProfile(t *testing.T) {
 	tests := map[string]func(*stepper, *inventoryv1alpha1.ClusterProfile){
-		"recreated by somebody": func(s *stepper, p *inventoryv1alpha1.ClusterProfile) {
+		"recreated by another client": func(s *stepper, p *inventoryv1alpha1.ClusterProfile) {
 			s.MustDelete(p)
 			fresh := &inventoryv1alpha1.ClusterProfile{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace,
 				Name: p.Name, Labels: p.Labels}, Spec: p.Spec}
@@ -607,7 +607,7 @@ func TestDeleteAffectsOnlyTheObservedProfile(t *testing.T) {
 				t.Errorf("reconcile = %v, want a conflict", err)
 			}
 			if s.mine() == nil {
-				t.Error("a profile that nobody looked at was deleted")
+				t.Error("a profile that was not read was deleted")
 			}
 		})
 	}
@@ -650,7 +650,7 @@ func TestAStaleCacheCausesNoSecondWrite(t *testing.T) {
 		})
 	}
 
-	t.Run("after half a birth", func(t *testing.T) {
+	t.Run("after half a creation", func(t *testing.T) {
 		s := newStepper(t, mapHub)
 		frozen(s)
 		s.wire.FailNthWrite(2, apitest.Fault{Status: http.StatusInternalServerError, Reason: "InternalError"})
@@ -665,7 +665,7 @@ func TestAStaleCacheCausesNoSecondWrite(t *testing.T) {
 		s.settled()
 	})
 
-	t.Run("a cache that never catches up does not stop the work for ever", func(t *testing.T) {
+	t.Run("a cache that never catches up does not stop the work forever", func(t *testing.T) {
 		s := newStepper(t, mapHub)
 		frozen(s)
 		s.mustStep(post, patchStatus)
@@ -741,7 +741,7 @@ func TestPlacementsRestrict(t *testing.T) {
 		s.later(time.Second)
 		s.mustStep(del)
 	})
-	t.Run("an event that comes while the pair is looked at is not missed", func(t *testing.T) {
+	t.Run("an event during the reconciliation is not missed", func(t *testing.T) {
 		s, placement, decision := start(t)
 		s.later(time.Hour)
 		apitest.EditStatus(s, decision,
@@ -758,7 +758,7 @@ func TestPlacementsRestrict(t *testing.T) {
 			t.Errorf("settle = %s, %v; want to look again in a second", left, err)
 		}
 	})
-	t.Run("a new Placement that is not decided leaves what is and makes nothing", func(t *testing.T) {
+	t.Run("a new Placement that is not decided keeps profiles and creates none", func(t *testing.T) {
 		s, placement, decision := start(t)
 		s.MustDelete(placement)
 		s.MustDelete(decision)
@@ -774,7 +774,7 @@ func TestPlacementsRestrict(t *testing.T) {
 		s.mustStep()
 		s.came(report.Undecided, `Placement "new" has not been scheduled`)
 	})
-	t.Run("a Placement that goes widens at once, or withholds at once where one is required", func(t *testing.T) {
+	t.Run("a deleted Placement widens at once, or withholds at once where one is required", func(t *testing.T) {
 		s, placement, decision := start(t)
 		s.Decide(placement, decision, "another")
 		s.later(time.Hour)
@@ -873,7 +873,7 @@ func TestRefusalsAreReportedAndRetried(t *testing.T) {
 		s.settled()
 		s.came(report.Failed, "the Namespace is being deleted")
 	})
-	t.Run("a conflict is nobody's business, and no write follows until the cache shows the other one", func(t *testing.T) {
+	t.Run("a conflict is not reported, and no write follows until the cache shows the other one", func(t *testing.T) {
 		s := newStepper(t, mapHub)
 		s.mustStep(post, patchStatus)
 		s.claims(ocmtest.Claim("a", "x"))
@@ -1080,7 +1080,7 @@ func TestAServerThatFailsIsNotReported(t *testing.T) {
 	}
 }
 
-// Somebody removes or edits the list of copied labels: they are still ours, and others'
+// Another client removes or edits the list of copied labels: they are still ours, and others'
 // labels are not.
 func TestCopiedLabelsAreRecognizedWithoutTheirList(t *testing.T) {
 	const list = "inventory.open-cluster-management.io/copied-labels"

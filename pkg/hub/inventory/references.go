@@ -31,7 +31,7 @@ func (r *Reconciler) releaseFirst(ctx context.Context, o profiles.Observed, next
 		return 0
 	}
 	if next == profiles.Create {
-		// It may have been complete before it vanished.
+		// It may have been complete before it disappeared.
 		r.references.Allow(ctx, o.Pair, selection.Unknown)
 	}
 	if next != profiles.Remove {

@@ -23,7 +23,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 )
 
-// noted records what it is told, and refers to one profile or does not.
+// noted records its calls, and refers to one profile or does not.
 type noted struct {
 	refers bool
 	said   []selection.Answer
@@ -48,7 +48,7 @@ func newReferred(t *testing.T) (*stepper, *noted) {
 	return s, refs
 }
 
-// heard compares what it was told in this step, repetitions left out.
+// heard compares its calls in this step, without repetitions.
 func (n *noted) heard(t *testing.T, want ...selection.Answer) {
 	t.Helper()
 	if diff := cmp.Diff(want, slices.Compact(n.said)); diff != "" {
@@ -112,7 +112,7 @@ func TestAProfileWaitsForItsReferences(t *testing.T) {
 }
 
 // A wait that ended otherwise does not count for the next.
-func TestAProfileThatIsWantedAgainWaitsAnew(t *testing.T) {
+func TestAProfileThatIsWantedAgainStartsANewWait(t *testing.T) {
 	s, refs := newReferred(t)
 	s.mustStep(post, patchStatus)
 	refs.refers = true
@@ -175,7 +175,7 @@ func TestReferencesToMissingProfiles(t *testing.T) {
 		s.settled()
 		refs.heard(t, selection.No)
 	})
-	t.Run("somebody deletes it, and its finalizers hold it", func(t *testing.T) {
+	t.Run("another client deletes it, and its finalizers hold it", func(t *testing.T) {
 		s, refs := newReferred(t)
 		s.mustStep(post, patchStatus)
 		s.MustMerge(s.mine(), `{"metadata":{"finalizers":["example.com/hold"]}}`)

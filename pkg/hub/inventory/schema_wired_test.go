@@ -12,8 +12,8 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 )
 
-// OCM's operator replaces SIG-Multicluster's CRD by its own when its gate goes on, and an
-// administrator may do the opposite. Lists are maps in one and atomic in the other. The
+// OCM's operator replaces SIG-Multicluster's CRD by its own when its gate is switched on, and
+// an administrator may do the opposite. Lists are maps in one and atomic in the other. The
 // manager runs on, and what others have in these lists stays.
 func TestTheProfileAPIIsSwappedWhileRunning(t *testing.T) {
 	server := apitest.Start(t, apitest.Hub(), apitest.ClusterProfile())

@@ -71,7 +71,7 @@ func TestConditionIsTrueOnlyWithFullKnowledge(t *testing.T) {
 	r.reads(wrong)
 	r.r.outcomes.Forget(r.pair)
 	wrong.HoldBack = 30 * time.Second
-	r.reads(wrong) // where nothing is known of the first, a failure in the second is not kept back for ever
+	r.reads(wrong) // without a first result, a failure of the second is not held back forever
 	r.mustStep()
 	r.r.outcomes.Set(there, report.Outcome{Kind: report.InPlace})
 	r.reads(synced())

@@ -123,9 +123,7 @@ func startWith(
 	t *testing.T, cfg *rest.Config, byObject map[client.Object]cache.ByObject, options func(manager.Manager) Options,
 ) (stop func()) {
 	t.Helper()
-	mgr := apitest.NewManager(t, cfg, ocmtest.Scheme(), byObject, func(o *manager.Options) {
-		o.Cache.DefaultTransform = DefaultTransform()
-	})
+	mgr := ocmtest.NewManager(t, cfg, byObject)
 	opts := options(mgr)
 	// The CRDs of these hubs are new, so what is missing might still be restored.
 	if opts.Clock == nil {
@@ -257,7 +255,7 @@ func TestInventoryFollowsTheHub(t *testing.T) {
 		}
 	})
 
-	t.Run("a Placement narrows, widens and goes", func(t *testing.T) {
+	t.Run("a Placement narrows, widens and is deleted", func(t *testing.T) {
 		w := w.in(t)
 		placement, decision := w.Placement(ns, "view", c1.Name)
 		w.exists(ns, c2.Name, false)
@@ -314,7 +312,7 @@ func TestInventoryFollowsTheHub(t *testing.T) {
 		}
 	})
 
-	t.Run("upstream's gate goes on and off: nothing is written meanwhile", func(t *testing.T) {
+	t.Run("upstream's gate is switched on and off: nothing is written in the meantime", func(t *testing.T) {
 		w := w.in(t)
 		guard.blocked.Store(true)
 		w.MustCreate(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: w.Name("gate-on")}})
@@ -338,7 +336,7 @@ func TestInventoryFollowsTheHub(t *testing.T) {
 		}
 	})
 
-	t.Run("the addon goes and comes, which an event on the binding tells", func(t *testing.T) {
+	t.Run("the addon is deleted and created, with an event on the binding", func(t *testing.T) {
 		w := w.in(t)
 		fresh := w.Namespace("team", nil)
 		binding := w.Bind(fresh, setA.Name)
@@ -396,7 +394,7 @@ func TestInventoryWaitsForItsAPIAndResumes(t *testing.T) {
 	w.synced(c.Name)
 	first := w.Profile(ns, c.Name)
 
-	// Somebody deletes the CRD, and with it every profile, and brings it back.
+	// A user deletes the CRD, and with it every profile, and recreates it.
 	crd := kube.Partial(kube.CRDKind)
 	crd.Name = "clusterprofiles.multicluster.x-k8s.io"
 	w.MustDelete(crd)
@@ -421,8 +419,8 @@ func TestInventoryWaitsForItsAPIAndResumes(t *testing.T) {
 	})
 	w.synced(c.Name)
 
-	// Somebody deletes the addons' CRD, and with it every addon: nothing is known
-	// of the inventory then, so nothing is deleted.
+	// A user deletes the addons' CRD, and with it every addon: nothing is known of the inventory
+	// then, so nothing is deleted.
 	quiet := w.Namespace("team", nil)
 	w.Bind(quiet, set.Name)
 	w.exists(quiet, c.Name, true)

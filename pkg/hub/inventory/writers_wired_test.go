@@ -199,7 +199,7 @@ const (
 )
 
 // writing are the ways in which another client may write properties, and how many writes of
-// this addon announce, or forget, the name of a property beside such a client.
+// this addon announce, or forget, the name of a property in the presence of such a client.
 var writing = map[string]struct {
 	crds  apitest.CRDs
 	write func(*sharedProfile, string, string) (string, error)
@@ -210,10 +210,10 @@ var writing = map[string]struct {
 	"atomic lists, read-modify-write": {apitest.AtomicClusterProfile(), (*sharedProfile).edit, 1},
 }
 
-// Another client writes a property of its own twice a second while the spoke edits its. No
-// version of the profile lacks what either wrote, no consumer breaks, nothing is contested,
-// and the manager writes once for each edit.
-func TestWritersBesideASpokeThatEdits(t *testing.T) {
+// Another client writes its own property twice a second while the spoke edits its. No version
+// of the profile lacks what either wrote, no consumer breaks, nothing is contested, and the
+// manager writes once for each edit.
+func TestOtherWritersWhileASpokeEdits(t *testing.T) {
 	for name, form := range writing {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -299,7 +299,7 @@ func TestTheAuthorsOfPropertiesSurviveARestart(t *testing.T) {
 				_, err := form.write(s, name, value)
 				apitest.Must(t, err)
 			}
-			t.Log("nobody else has written, so nothing is listed")
+			t.Log("no other client has written, so nothing is listed")
 			s.recorded(0, "")
 			s.stop()
 			s.claims(ocmtest.Claim("w", "0"))
@@ -409,7 +409,7 @@ func TestServerSideApplyOfAnAtomicListCostsABoundedNumberOfWrites(t *testing.T) 
 	s.shows("x", "0", "agents.x-k8s.io/last-seen", value)
 }
 
-func TestOthersMayWriteMany(t *testing.T) {
+func TestOthersMayWriteManyProperties(t *testing.T) {
 	for name, form := range map[string]apitest.CRDs{
 		"list maps": apitest.ClusterProfile(), "atomic lists": apitest.AtomicClusterProfile(),
 	} {

@@ -15,9 +15,9 @@ import (
 // measured: most later writes have another reason, and refused ones are counted as failed.
 const forgetAfter = 10 * time.Minute
 
-// changes remembers the last change of each cluster, until it is forgotten, and which of
-// its profiles show it. So only current changes take memory, and the first write after a
-// change can be told from writes for other reasons.
+// changes remembers the last change of each cluster, until it is forgotten, and which of its
+// profiles show it. So only current changes take memory, and the first write after a change
+// can be distinguished from writes for other reasons.
 type changes struct {
 	clock clock.PassiveClock
 

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// MaxProfiles is how many ClusterProfiles of a namespace have an event of their own for one
+	// MaxProfiles is how many ClusterProfiles of a namespace have their own event for one
 	// reason. If there are more, the set binding has one for all of them.
 	MaxProfiles = 10
 

@@ -24,7 +24,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-func TestOnWhatALackIsReported(t *testing.T) {
+func TestObjectsThatALackIsReportedOn(t *testing.T) {
 	lack := func(cluster, reason, why string) Lack {
 		return Lack{Cluster: cluster, Reason: reason, Why: why, HasProfile: true, Bindings: []string{"t", "s"}}
 	}
@@ -42,8 +42,8 @@ func TestOnWhatALackIsReported(t *testing.T) {
 	for i := range 10 {
 		own = append(own, Notice{Subject{Profile, fmt.Sprintf("c%02d", i)}, "R", "Warning", "One."})
 	}
-	nobody := without(lack("a", "R", "One."))
-	nobody.Bindings = nil
+	unseen := without(lack("a", "R", "One."))
+	unseen.Bindings = nil
 	for name, test := range map[string]struct {
 		lacks []Lack
 		want  []Notice
@@ -57,7 +57,7 @@ func TestOnWhatALackIsReported(t *testing.T) {
 			lacks: []Lack{without(lack("a", "R", "One.")), without(lack("b", "R", "One.")), without(lack("c", "R", "Another."))},
 			want:  []Notice{{Subject{Binding, "s"}, "R", "Warning", "c: Another. a, b: One."}},
 		},
-		"nobody sees the cluster": {lacks: []Lack{nobody}},
+		"no namespace sees the cluster": {lacks: []Lack{unseen}},
 		"two accounts of one cluster, and one twice": {
 			lacks: []Lack{lack("a", "R", "Two."), lack("a", "R", "One."), lack("a", "R", "One.")},
 			want:  []Notice{{Subject{Profile, "a"}, "R", "Warning", "One. Two."}},
@@ -214,7 +214,7 @@ func TestAFailedEventIsTriedAgain(t *testing.T) {
 	h.reports(r, "team", 1, kube.EventPeriod, about)
 }
 
-// Whoever leads next finds the events that are there, and adds none.
+// The next leader finds the existing events and adds none.
 func TestARestartCreatesNoEvent(t *testing.T) {
 	h := newHub(t, team("team")...)
 	about := Notice{Subject{Profile, "c"}, "R", "Warning", "one"}

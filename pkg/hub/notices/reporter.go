@@ -58,7 +58,7 @@ func NewReporter(
 	}
 }
 
-// Report creates the events that are due in a scope: whatever the caller reports on as a whole,
+// Report creates the events that are due in a scope: all that the caller reports on together,
 // in its namespace or, without one, about a cluster. current is everything to report, at most
 // one notice for each subject and reason. It returns when to report again even if nothing
 // changes; zero means never.

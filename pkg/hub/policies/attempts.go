@@ -17,7 +17,7 @@ const attemptName = "cluster-inventory-policy-check"
 type attempt func(ctx context.Context, c client.Client, namespace string) error
 
 // attempts, by the name of the policy. Each is refused by that policy alone. For the others, the
-// manager has no right that it could use without an object of somebody else, or in any namespace
+// manager has no right that it could use without another client's object, or in any namespace
 // that is sure to exist.
 var attempts = map[string]attempt{
 	"cluster-inventory-addons": chooseConfiguration,

@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
 // Checker checks the policies as the manager.
@@ -20,9 +22,9 @@ type Checker struct {
 }
 
 // New returns a Checker that works as the user of cfg, who should be the manager in this
-// namespace.
-func New(cfg *rest.Config, namespace string) (*Checker, error) {
-	c, err := client.New(cfg, client.Options{})
+// namespace. mapper knows the kinds; if it is nil, they are discovered.
+func New(cfg *rest.Config, mapper meta.RESTMapper, namespace string) (*Checker, error) {
+	c, err := client.New(cfg, client.Options{Mapper: mapper})
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +52,7 @@ func (c *Checker) check(ctx context.Context, p Policy) (problem string, needed b
 	for _, object := range []client.Object{policy, binding} {
 		err := c.client.Get(ctx, client.ObjectKey{Name: p.Name}, object)
 		switch {
-		case apierrors.IsForbidden(err), meta.IsNoMatchError(err):
+		case apierrors.IsForbidden(err), meta.IsNoMatchError(err), kube.IsUnserved(err):
 			return "it cannot be read: " + err.Error(), true, nil
 		case client.IgnoreNotFound(err) != nil:
 			return "", false, err

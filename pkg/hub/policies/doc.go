@@ -1,6 +1,6 @@
 // Package policies checks that the chart's ValidatingAdmissionPolicies are enforced. They limit
-// what a stolen token of the manager can do, and nothing else shows that somebody has removed or
-// weakened one.
+// what a stolen token of the manager can do, and nothing else shows that one was removed or
+// weakened.
 //
 //   - desired.go lists what the chart installs: which requests each policy matches.
 //   - judge.go compares a policy and its binding with that. It cannot tell whether the expressions
@@ -17,6 +17,6 @@
 //
 //	admissionregistration.k8s.io  validatingadmissionpolicies, validatingadmissionpolicybindings  get (by name)
 //
-// The dry runs need no rights of their own: where the manager has no right to send one, the API
+// The dry runs need no further rights: where the manager has no right to send one, the API
 // server refuses it before it reaches admission, and the policy is only read.
 package policies

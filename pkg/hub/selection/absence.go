@@ -16,8 +16,8 @@ import (
 // longestMoveOfCopies is how long copies of tokens stay while a cluster may be moving between slices.
 const longestMoveOfCopies = kube.AbsenceCounts
 
-// settleAbsence returns how long to wait before something is taken away because a cluster,
-// or its addon, is absent. When the time has come, it decides anew from the present cache.
+// settleAbsence returns how long to wait before something is withdrawn because a cluster, or
+// its addon, is absent. When that time is over, it decides again from the current cache.
 // While the slices of Placements cannot tell a cluster that moves from one that was removed,
 // the result is Unknown, for as long as longest.
 func (r *Rule) settleAbsence(
@@ -65,7 +65,7 @@ func (r *Rule) settleDecisions(
 	}
 	since, ok := r.settling.absentSince(pair)
 	if !ok {
-		return o, result, settleTime, nil // it has returned meanwhile
+		return o, result, settleTime, nil // it has returned in the meantime
 	}
 	left, err := r.vanished(ctx, pair.Namespace, o.Lost, now)
 	if err != nil {
@@ -74,7 +74,7 @@ func (r *Rule) settleDecisions(
 	if left > 0 && kube.TimeLeft(since, kube.AbsenceCounts, now) > 0 {
 		return o, result.Vanished(left, o.Lost...), 0, nil
 	}
-	if left = r.settling.starting(now); left > 0 { // another Placement may have vanished before
+	if left = r.settling.starting(now); left > 0 { // another Placement may have disappeared before
 		return o, result.Postponed(left, whyStarted), 0, nil
 	}
 	var moving []string
@@ -153,8 +153,8 @@ func (r *Rule) mayChoose(
 }
 
 // settleWidening makes a Yes Unknown that rests on the absence of Placements which have only
-// just vanished: they may be about to be recreated, and without them a namespace shows every
-// cluster of its sets.
+// just disappeared: they may be about to be recreated, and without them a namespace shows
+// every cluster of its sets.
 func (r *Rule) settleWidening(
 	ctx context.Context, pair types.NamespacedName, o rule.Observation, result rule.Result,
 ) (rule.Result, error) {
@@ -174,8 +174,8 @@ func (r *Rule) settleWidening(
 const whyStarted = "awaits a decision: the manager has just started, so a Placement may be missing only for a moment"
 
 // settleStart makes a Yes Unknown that rests on the absence of Placements, while one may have
-// vanished before this process could see it. It concerns only namespaces that had profiles at
-// the start, and of these only pairs without one: whatever exists stays.
+// disappeared before this process could see it. It concerns only namespaces that had profiles
+// at the start, and of these only pairs without one: existing profiles stay.
 func (r *Rule) settleStart(namespace string, o rule.Observation, result rule.Result) rule.Result {
 	left := r.settling.startingIn(namespace, r.clock.Now())
 	if left == 0 || o.Profile != nil {

@@ -111,7 +111,7 @@ func TestAClusterBetweenTwoSlicesIsKept(t *testing.T) {
 		s.absent()
 		got, err := s.Selected(t.Context(), s.pair, true)
 		if err != nil || got.Answer != rule.Unknown || got.Again != 9*time.Second {
-			t.Errorf("%+v, %v: nobody asks again in time", got, err)
+			t.Errorf("%+v, %v: no retry in time", got, err)
 		}
 		s.later(9 * time.Second)
 		s.copies(rule.No)
@@ -163,7 +163,7 @@ func TestAClusterBetweenTwoSlicesIsKept(t *testing.T) {
 		s.later(2*time.Minute - 10*time.Second)
 		s.settlesAs(rule.No)
 	})
-	t.Run("but for as long as slices lack clusters that are selected", func(t *testing.T) {
+	t.Run("but while slices lack clusters that are selected", func(t *testing.T) {
 		objs := choosing("p", around(100, 50)...)
 		objs[0].(*clusterv1beta1.Placement).Status.NumberOfSelectedClusters++
 		s := newScene(t, objs...)
@@ -249,7 +249,7 @@ func TestSlicesAreReadLive(t *testing.T) {
 	})
 }
 
-// An absence goes on while the decisions do not add up for a moment.
+// An absence continues while the decisions do not add up for a moment.
 func TestLeavingWhileSlicesDoNotAddUp(t *testing.T) {
 	s := newScene(t, choosing("p", around(100, 50)...)...)
 	p := types.NamespacedName{Namespace: "ns", Name: "p"}
@@ -565,11 +565,11 @@ func (s *scene) annotate(annotations map[string]string) {
 func TestSlowWritesOfSlices(t *testing.T) {
 	fleet := ocmtest.Numbered(1, 250)
 	for name, change := range map[string]struct{ before, after []string }{
-		"a cluster joins in front":       {fleet, append([]string{"a"}, fleet...)},
-		"a cluster leaves in front":      {append([]string{"a"}, fleet...), fleet},
-		"many join in front":             {fleet, append(around(120, 0), fleet...)},
-		"one joins, the last leaves":     {fleet, append([]string{"a"}, fleet[:249]...)},
-		"one joins last, the first goes": {append([]string{"a"}, fleet[:249]...), fleet},
+		"a cluster joins in front":         {fleet, append([]string{"a"}, fleet...)},
+		"a cluster leaves in front":        {append([]string{"a"}, fleet...), fleet},
+		"many join in front":               {fleet, append(around(120, 0), fleet...)},
+		"one joins, the last leaves":       {fleet, append([]string{"a"}, fleet[:249]...)},
+		"one joins last, the first leaves": {append([]string{"a"}, fleet[:249]...), fleet},
 	} {
 		old, now := ocmtest.Slices("p", change.before...), ocmtest.Slices("p", change.after...)
 		for _, gap := range []time.Duration{1500 * time.Millisecond, 5 * time.Second, 2*time.Minute - 1} {

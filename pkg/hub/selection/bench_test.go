@@ -55,9 +55,9 @@ func BenchmarkPair(b *testing.B) {
 	}
 }
 
-// BenchmarkAbsentPair decides again about a pair for which the Placement does not decide,
-// as before something is taken away. It compares each slice, of which there is one for a
-// hundred clusters.
+// BenchmarkAbsentPair decides again about a pair for which the Placement does not decide, as
+// before something is withdrawn. It compares each slice, and there is one for a hundred
+// clusters.
 func BenchmarkAbsentPair(b *testing.B) {
 	for _, fleet := range []int{100, 10_000} {
 		b.Run(fmt.Sprintf("clusters=%d", fleet), func(b *testing.B) {
@@ -162,5 +162,5 @@ func startCache(b *testing.B, objs ...client.Object) cache.Cache {
 // stillLists lists before it watches.
 type stillLists struct{ *toolscache.ListWatch }
 
-// IsWatchListSemanticsUnSupported tells reflectors so.
+// IsWatchListSemanticsUnSupported makes reflectors list.
 func (stillLists) IsWatchListSemanticsUnSupported() bool { return true }

@@ -12,14 +12,14 @@ import (
 )
 
 // changeTracker remembers the state of each pair that was last announced to subscribers, so
-// that they hear of changes only. A pair that is not selected and has no profile has no
-// entry.
+// that they are notified of changes only. A pair that is not selected and has no profile has
+// no entry.
 type changeTracker struct {
 	mu          sync.Mutex
 	subscribers []func(types.NamespacedName)
-	early       []func(types.NamespacedName) // told of events
-	definitions []func(context.Context)      // told of CRDs
-	install     []func(namespace string)     // told of the install strategy's Placements
+	early       []func(types.NamespacedName) // notified of events
+	definitions []func(context.Context)      // notified of CRDs
+	install     []func(namespace string)     // notified of the install strategy's Placements
 	pairs       map[types.NamespacedName]trackedState
 }
 
@@ -72,7 +72,7 @@ func (t *changeTracker) announceInstall(namespace string) {
 	}
 }
 
-// announceDefinitions tells subscribers that the standing of a CRD has changed.
+// announceDefinitions notifies subscribers that the state of a CRD has changed.
 func (t *changeTracker) announceDefinitions(ctx context.Context) {
 	t.mu.Lock()
 	subscribers := t.definitions
@@ -82,7 +82,7 @@ func (t *changeTracker) announceDefinitions(ctx context.Context) {
 	}
 }
 
-// announce tells early subscribers about a pair that an event concerns.
+// announce notifies early subscribers of a pair that an event concerns.
 func (t *changeTracker) announce(pair types.NamespacedName) {
 	t.mu.Lock()
 	early := t.early
@@ -92,8 +92,8 @@ func (t *changeTracker) announce(pair types.NamespacedName) {
 	}
 }
 
-// doubt records that a subscriber was told that a pair's answer is unknown, so that it hears
-// of the next one.
+// doubt records that a subscriber knows that a pair's answer is unknown, so that it is
+// notified of the next one.
 func (t *changeTracker) doubt(pair types.NamespacedName) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

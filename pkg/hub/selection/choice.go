@@ -73,10 +73,10 @@ func (r *Rule) observeChoice(ctx context.Context, key types.NamespacedName) (rul
 	return o, err
 }
 
-// Leaving returns which of some clusters a Placement has ceased to choose; the caller
-// passes all clusters that the choice lacks and from which it would take something away. An
-// absence counts as Settle says, for each Placement by itself. again is when to ask again;
-// zero if no absence will count by time alone.
+// Leaving returns which of some clusters a Placement has ceased to choose; the caller passes
+// all clusters that the choice lacks and for which it would withdraw something. An absence
+// counts as Settle says, for each Placement by itself. again is when to ask again; zero if no
+// absence will count by time alone.
 //
 // Like Settle, it may only be called by controllers with the watches of Rule.WatchChoices.
 func (r *Rule) Leaving(
@@ -133,7 +133,7 @@ func (r *Rule) leftMoving(
 ) (time.Duration, error) {
 	since, ok := r.settling.leftSince(placement, cluster)
 	if !ok {
-		return settleTime, nil // it has returned meanwhile
+		return settleTime, nil // it has returned in the meantime
 	}
 	left := kube.TimeLeft(since, rule.LongestMove, now)
 	if left > 0 && choice.Observed.MayMove(cluster) {

@@ -55,7 +55,7 @@ func TestLeaving(t *testing.T) {
 	}
 }
 
-func TestNobodyLeavesAnIncompleteChoice(t *testing.T) {
+func TestNoClusterLeavesAnIncompleteChoice(t *testing.T) {
 	p := ocmtest.Publishing("p", 2)
 	s := newScene(t, p, ocmtest.Slice("p-1", "p", "c"))
 	s.leaves("a", "", 0)
@@ -82,7 +82,7 @@ func TestAPlacementThatVanishesWithItsCRD(t *testing.T) {
 		}
 	}
 	choose(rule.Yes)
-	s.leaves("", "", 0) // whoever asks for a choice asks this, too
+	s.leaves("", "", 0) // callers that ask for a choice ask this, too
 	if err := s.cache.Delete(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}

@@ -51,7 +51,7 @@ func TestAReturnedAddonIsNotAbsentWhileUnknown(t *testing.T) {
 	s.copies(rule.Unknown)
 	s.later(20 * time.Second)
 	s.copies(rule.Unknown)
-	s.replace(choosing("p", "c")...) // chosen, and the addon flickers before anybody observes it
+	s.replace(choosing("p", "c")...) // chosen, and the addon flickers before it is observed
 	apitest.Must(t, s.cache.Delete(t.Context(), ocmtest.Addon("c")))
 	s.copies(rule.Unknown)
 }
@@ -91,7 +91,7 @@ func TestReinstallsIsNotAnsweredFromBeforeTheRemoval(t *testing.T) {
 
 func TestReinstallsWithoutClusterProfiles(t *testing.T) {
 	s := newScene(t, append(installing("p", "a"), strategy("Placements", "p"))...)
-	s.ready.Store(false) // prepared, but for ClusterProfiles
+	s.ready.Store(false) // prepared, except ClusterProfiles
 	s.prepared.Store(true)
 	if got, err := s.Reinstalls(t.Context(), goingAddon("c")); err != nil || got != rule.No {
 		t.Errorf("%d, %v", got, err)

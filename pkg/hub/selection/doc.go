@@ -25,16 +25,16 @@
 // # Objects that vanish with their CRD
 //
 // Deleting a CRD deletes its objects first, one by one, and restoring it creates the CRD
-// first. Neither is a decision about an object. So a CRD that is gone, being deleted, or
-// not the one from which the cache was filled counts as unserved. After the cache has
-// caught up with a recreated CRD, existing objects count, and missing ones are Unknown
-// until no object of any kind has been added for a minute, at most for half an hour
-// (watch.Definitions). Since the cache of CRDs may lag, Settle and Selected read CRDs live:
-// those that a No rests on, before anything is taken away, and that of Placements, before a
-// profile is created because the last one of a namespace is gone. A No rests only on the
-// kinds that can change it: without any binding in the namespace, sets and clusters do not
-// matter, and ClusterProfiles never do. After a start, CRDs count as recreated if a profile
-// of ours is older than its cluster.
+// first. Neither is a decision about an object. So a CRD that is gone, being deleted, or not
+// the one from which the cache was filled counts as unserved. After the cache has caught up
+// with a recreated CRD, existing objects count, and missing ones are Unknown until no object
+// of any kind has been added for a minute, at most for half an hour (watch.Definitions).
+// Since the cache of CRDs may lag, Settle and Selected read CRDs live: those that a No rests
+// on, before anything is withdrawn, and that of Placements, before a profile is created
+// because the last one of a namespace is gone. A No rests only on the kinds that can change
+// it: without any binding in the namespace, sets and clusters do not matter, and
+// ClusterProfiles never do. After a start, CRDs count as recreated if a profile of ours is
+// older than its cluster.
 //
 // # Parts
 //

@@ -53,7 +53,7 @@ func (r *Rule) installation(
 }
 
 // liveInstallation reads the install strategy, too: its cache and those of addons and slices
-// follow watches of their own, of which any may lag.
+// have separate watches, and any of them may lag.
 func (r *Rule) liveInstallation(
 	ctx context.Context, cluster string, since time.Time,
 ) (standing rule.Installation, wait time.Duration, err error) {
@@ -132,7 +132,7 @@ func (r *Rule) Reinstalls(ctx context.Context, addon *addonv1beta1.ManagedCluste
 	if (wait > 0 || err != nil) && unread > 0 {
 		return rule.Unknown, err
 	}
-	deleted := seen // a manager that restarts does not wait anew
+	deleted := seen // a manager that restarts does not wait again
 	if at := addon.DeletionTimestamp; at != nil && at.Time.Before(seen) {
 		deleted = at.Time
 	}
@@ -155,7 +155,7 @@ func unknownFor(left time.Duration) rule.Answer {
 }
 
 // PlacementRisk is a Placement of the install strategy from which OCM may remove the addon of
-// clusters that it has chosen all along.
+// clusters that it has chosen without interruption.
 type PlacementRisk struct {
 	Name    string
 	Grouped bool
@@ -204,7 +204,7 @@ func (r *Rule) SubscribeInstall(changed func(namespace string)) {
 	r.changes.subscribeInstall(changed)
 }
 
-// onInstallStrategy tells subscribers about the Placements of a changed install strategy.
+// onInstallStrategy notifies subscribers of the Placements of a changed install strategy.
 func (r *Rule) onInstallStrategy() toolscache.ResourceEventHandler {
 	announce := func(obj any) {
 		if definition, ok := kube.InEvent[*addonv1beta1.ClusterManagementAddOn](obj); ok {

@@ -38,8 +38,8 @@ func goingStrategy() *addonv1beta1.ClusterManagementAddOn {
 	return definition
 }
 
-// selecting returns the install Placement p, which says how many clusters it selects, whatever
-// is in its slices. The slices have the given names of clusters.
+// selecting returns the install Placement p, which says how many clusters it selects,
+// regardless of its slices. The slices have the given names of clusters.
 func selecting(selected int32, clusters ...[]string) []client.Object {
 	placement := installing("p")[0].(*clusterv1beta1.Placement)
 	placement.Status.NumberOfSelectedClusters = selected
@@ -52,8 +52,8 @@ func selecting(selected int32, clusters ...[]string) []client.Object {
 	return objs
 }
 
-// The caches of addons and of the install strategy follow watches of their own: an addon may be
-// seen deleted before the strategy is seen to be Manual.
+// The caches of addons and of the install strategy have separate watches: an addon may be seen
+// deleted before the strategy is seen to be Manual.
 func TestReinstallsReadsTheStrategyLive(t *testing.T) {
 	for name, test := range map[string]struct {
 		live []client.Object
@@ -180,17 +180,17 @@ func TestUnusualInstallPlacements(t *testing.T) {
 			objs:  slices.Concat(installing("p", append(around(2500, 2499), "c")...), one),
 			keeps: true, named: true, inconclusive: []string{"p"},
 		},
-		"slices of somebody else, not in order": {
+		"another client's slices, not in order": {
 			objs: slices.Concat(selecting(2, []string{"d", "a"}), one), keeps: true, inconclusive: []string{"p"},
 		},
-		"slices of somebody else, with one name twice": {
+		"another client's slices, with one name twice": {
 			objs:  slices.Concat(selecting(2, around(0, 2), around(0, 2)), one),
 			keeps: true, inconclusive: []string{"p"},
 		},
-		"slices of somebody else, too large": {
+		"another client's slices, too large": {
 			objs: slices.Concat(selecting(101, around(50, 51)), one), keeps: true, inconclusive: []string{"p"},
 		},
-		"slices of somebody else, of which the first is not full": {
+		"another client's slices, the first not full": {
 			objs:  slices.Concat(selecting(4, around(2, 0), around(0, 2)), one),
 			keeps: true, inconclusive: []string{"p"},
 		},
@@ -235,7 +235,7 @@ func TestUnusualInstallPlacements(t *testing.T) {
 }
 
 // The work for a slice of an install Placement does not grow with the pairs that wait: these are
-// enqueued, and early subscribers told, once for many slices.
+// enqueued, and early subscribers notified, once for many slices.
 func TestAnInstallSliceLeadsToNoPair(t *testing.T) {
 	objs := installing("p", around(2500, 2500)...)
 	s := newScene(t, append(objs, strategy(placementsType, "p"))...)
@@ -263,9 +263,9 @@ func TestAnInstallSliceLeadsToNoPair(t *testing.T) {
 	}
 }
 
-// While the hub does not serve ClusterProfiles, copies hear of the install strategy, too, and do
+// While the hub does not serve ClusterProfiles, copies follow the install strategy, too, and do
 // not wait for two minutes.
-func TestCopiesHearOfTheInstallStrategyWithoutProfiles(t *testing.T) {
+func TestCopiesFollowTheInstallStrategyWithoutProfiles(t *testing.T) {
 	s := newScene(t, append(installing("p", "c"), strategy(placementsType, "p"))...)
 	*s.cache.missingCRD = rule.ProfileCRD
 	apitest.Must(t, s.cache.Delete(t.Context(), ocmtest.Addon("c")))
@@ -283,7 +283,7 @@ func TestCopiesHearOfTheInstallStrategyWithoutProfiles(t *testing.T) {
 	s.copies(rule.No)
 }
 
-func TestChangesOfTheInstallStrategyAreTold(t *testing.T) {
+func TestChangesOfTheInstallStrategyNotifySubscribers(t *testing.T) {
 	s := newScene(t)
 	var told []string
 	s.SubscribeInstall(func(namespace string) { told = append(told, namespace) })

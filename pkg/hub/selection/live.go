@@ -33,9 +33,9 @@ const (
 	liveKept = time.Minute
 )
 
-// liveReads reads what is decisive past every cache. One read serves everybody who asks for
-// the same and for whom it is recent enough: hundreds of clusters leave a Placement at once.
-// It is safe for concurrent use.
+// liveReads reads decisive objects live. One read serves all callers that ask for the same
+// and for whom it is recent enough: hundreds of clusters leave a Placement at once. It is
+// safe for concurrent use.
 type liveReads struct {
 	reader client.Reader
 	clock  clock.PassiveClock
@@ -53,7 +53,7 @@ func newLiveReads(reader client.Reader, clock clock.PassiveClock) *liveReads {
 	return &liveReads{reader: reader, clock: clock}
 }
 
-// recent returns the later of a time and the last second, whose reads everybody shares.
+// recent returns the later of a time and the last second, whose reads all callers share.
 func (l *liveReads) recent(since time.Time) time.Time {
 	if recent := l.clock.Now().Add(-settleTime); recent.After(since) {
 		return recent
@@ -102,7 +102,7 @@ func (l *liveReads) shared(
 		if last, ok := l.reads.Get(key); ok && !last.began.Before(since) {
 			return last.found, nil
 		}
-		// A read of somebody else that is under way may have begun too early.
+		// A read that another caller started may have begun too early.
 		got, err, _ := l.group.Do(key, func() (any, error) {
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), liveTimeout)
 			defer cancel()
@@ -125,9 +125,9 @@ func (l *liveReads) shared(
 	}
 }
 
-// decideLive decides a No anew with the kinds on which it rests read live, as far as it needs
-// them, and not before the given time. If they say otherwise, the answer is Unknown until the
-// cache has caught up.
+// decideLive decides a No again with live reads of the kinds on which it rests. It reads only
+// those that it needs, and no earlier than the given time. If they say otherwise, the answer
+// is Unknown until the cache has caught up.
 func (r *Rule) decideLive(
 	ctx context.Context, pair types.NamespacedName, o rule.Observation, result rule.Result, since time.Time,
 ) (rule.Result, error) {
@@ -159,10 +159,10 @@ func (r *Rule) decideLive(
 	return result.Lagging(), nil
 }
 
-// Granted decides a Yes about a pair anew, with the bindings of the namespace, their sets and the
-// cluster read past every cache, for what must not be given to a namespace by mistake. Their
-// caches are of different ages: a cluster that moves to a set which was just unbound seems to be
-// bound until the unbinding is seen. If the hub says otherwise, the answer is Unknown.
+// Granted decides a Yes about a pair again, with the bindings of the namespace, their sets and
+// the cluster read live, for what must not be given to a namespace by mistake. Their caches are
+// of different ages: a cluster that moves to a set which was just unbound seems to be bound
+// until the unbinding is seen. If the hub says otherwise, the answer is Unknown.
 func (r *Rule) Granted(ctx context.Context, pair types.NamespacedName) (rule.Result, error) {
 	o, result, err := r.Observe(ctx, pair)
 	if err != nil || result.Answer != rule.Yes {
@@ -175,17 +175,17 @@ func (r *Rule) Granted(ctx context.Context, pair types.NamespacedName) (rule.Res
 func (r *Rule) granted(
 	ctx context.Context, pair types.NamespacedName, o rule.Observation, result rule.Result,
 ) (rule.Result, error) {
-	live, since, before := o, r.live.recent(time.Time{}), ""
+	live, since, before := o, r.granting.recent(time.Time{}), ""
 	var err error
 	if len(o.Placements) == 0 { // the namespace may require one
 		key, list := types.NamespacedName{Name: pair.Namespace}, kube.PartialList(kube.NamespaceKind)
-		if live.Namespace, err = liveObject[metav1.PartialObjectMetadata](ctx, r.live, key, list, since); err != nil {
+		if live.Namespace, err = liveObject[metav1.PartialObjectMetadata](ctx, r.granting, key, list, since); err != nil {
 			return result, err
 		}
 	}
 	for range 2 {
 		var version string
-		if live.Bindings, version, err = r.live.bindings(ctx, pair.Namespace, since); err != nil {
+		if live.Bindings, version, err = r.granting.bindings(ctx, pair.Namespace, since); err != nil {
 			return result, err
 		}
 		same, err := r.readRegistration(ctx, &live)
@@ -208,13 +208,13 @@ func (r *Rule) granted(
 	return result.Lagging(), nil
 }
 
-// readRegistration reads an observation's cluster past every cache, and its addon if that is not younger:
+// readRegistration reads an observation's cluster live, and its addon if that is not younger:
 // it may be of a cluster that had the name before. same is false unless they are those observed. What
 // is read is not kept for others, since there are as many clusters as profiles.
 func (r *Rule) readRegistration(ctx context.Context, o *rule.Observation) (same bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, liveTimeout)
 	defer cancel()
-	cluster, addon, reader := o.Cluster, o.Addon, r.live.reader
+	cluster, addon, reader := o.Cluster, o.Addon, r.granting.reader
 	o.Cluster, err = readObject[clusterv1.ManagedCluster](
 		ctx, reader, types.NamespacedName{Name: o.Name}, &clusterv1.ManagedClusterList{})
 	if err != nil || o.Cluster == nil || o.Cluster.UID != cluster.UID {
@@ -353,8 +353,8 @@ func (l *liveReads) publishing(
 	return found.(map[string]*rule.Placement), nil
 }
 
-// tooSoon returns how long to wait before the same is read again for somebody for whom the last
-// read began too early, so that one read a second serves everybody.
+// tooSoon returns how long to wait before the same is read again for a caller for whom the last
+// read began too early, so that one read a second serves all callers.
 func (l *liveReads) tooSoon(read string, since time.Time) time.Duration {
 	last, ok := l.reads.Get(read)
 	if !ok || !last.began.Before(since) {

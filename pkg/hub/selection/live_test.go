@@ -106,11 +106,11 @@ func TestACacheThatLagsRemovesNothingThatExists(t *testing.T) {
 }
 
 // TestCachesOfDifferentAges moves a cluster to a set that was bound before, and shows the move
-// first: bindings and clusters follow watches of their own.
+// first: bindings and clusters have separate watches.
 func TestCachesOfDifferentAges(t *testing.T) {
 	s := newScene(t, ocmtest.ExclusiveSet("t"))
 	whole := newScene(t, ocmtest.ExclusiveSet("t"))
-	s.Rule.live.reader = whole.cache
+	s.Rule.live.reader, s.granting.reader = whole.cache, whole.cache
 	moved := ocmtest.ClusterWith("c", ocmtest.InSet("t"))
 	moved.Spec.HubAcceptsClient = true
 	apitest.Must(t, whole.cache.Create(t.Context(), ocmtest.Binding("ns", "t")))
@@ -138,7 +138,7 @@ func TestCachesOfDifferentAges(t *testing.T) {
 func TestNothingIsGrantedByCachesOfDifferentAges(t *testing.T) {
 	s := newScene(t, ocmtest.ExclusiveSet("t"), ocmtest.Binding("ns", "t"))
 	whole := newScene(t, ocmtest.ExclusiveSet("t"))
-	s.Rule.live.reader = whole.cache
+	s.granting.reader = whole.cache
 	pair := types.NamespacedName{Namespace: "ns", Name: "c"}
 	moved := ocmtest.ClusterWith("c", ocmtest.InSet("t"))
 	moved.Spec.HubAcceptsClient = true
@@ -200,7 +200,7 @@ func TestNothingIsCreatedFromAnOlderRegistration(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, whole := newScene(t), newScene(t)
-			s.Rule.live.reader = whole.cache
+			s.granting.reader = whole.cache
 			test.change(s, whole)
 			s.settlesAs(test.want)
 		})

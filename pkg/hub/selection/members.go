@@ -16,7 +16,7 @@ import (
 )
 
 // MayHaveMemberID reports whether a cluster is one of MemberIDClaimants, without a look at the
-// others, of which there may be thousands.
+// others; there may be thousands.
 func (r *Rule) MayHaveMemberID(ctx context.Context, cluster, id, self string) (bool, error) {
 	found, err := kube.Get(ctx, r.cache, types.NamespacedName{Name: cluster}, &clusterv1.ManagedCluster{})
 	if err != nil || found != nil && rule.ClaimsMemberID(found, id, self) {
@@ -27,8 +27,8 @@ func (r *Rule) MayHaveMemberID(ctx context.Context, cluster, id, self string) (b
 }
 
 // MemberIDClaimants returns the clusters that may have a member id (ClaimsMemberID). So may a
-// cluster of which only a profile with the id is left: the ManagedCluster may be missing only
-// for a moment, or be about to get another id.
+// cluster if only a profile with the id is left: the ManagedCluster may be missing only for a
+// moment, or be about to get another id.
 func (r *Rule) MemberIDClaimants(ctx context.Context, id, self string) ([]rule.MemberIDClaimant, error) {
 	list := &clusterv1.ManagedClusterList{}
 	asking := client.MatchingFields{routes.IndexClusterByMemberID: id}
@@ -64,7 +64,7 @@ func (r *Rule) MemberIDClaimants(ctx context.Context, id, self string) ([]rule.M
 	return claimants, nil
 }
 
-// memberIDHolders returns the clusters of which a profile has a member id.
+// memberIDHolders returns the clusters that have a profile with a member id.
 func (r *Rule) memberIDHolders(ctx context.Context, id string) (map[string]bool, error) {
 	if !r.ready.Load() {
 		return nil, nil

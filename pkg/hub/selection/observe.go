@@ -199,7 +199,7 @@ func (r *Rule) decisions(
 }
 
 // summary returns the tally of a Placement's slices as the cache holds them now. Checking that
-// none has changed takes one comparison per slice, of which there is one for a hundred
+// none has changed takes one comparison per slice, and there is one slice for a hundred
 // clusters.
 func (r *Rule) summary(ctx context.Context, placement *clusterv1beta1.Placement) (rule.Tally, error) {
 	all, err := r.decisions(ctx, placement)

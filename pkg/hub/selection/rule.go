@@ -23,7 +23,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/watch"
 )
 
-// notReady is the result until the rule is prepared, which subscribers are told.
+// notReady is the result until the rule is prepared, and then subscribers are notified.
 var notReady = rule.Result{Why: "has not been evaluated yet", Untrusted: true, NotReady: true}
 
 // Cache is the part of the manager's cache that the rule needs. It must hold what
@@ -46,27 +46,30 @@ type Rule struct {
 	definitions *watch.Definitions
 	settling    *settling
 	changes     *changeTracker
-	live        *liveReads
+
+	// What was read before something was created says nothing about whether it may be withdrawn.
+	live, granting *liveReads
 
 	indexed        int         // number of indexes that Prepare has added
 	followsInstall bool        // Prepare has added the handler of the install strategy
-	prepared       atomic.Bool // but for ClusterProfiles
+	prepared       atomic.Bool // except ClusterProfiles
 	ready          atomic.Bool
 }
 
 // New returns a rule that answers Unknown until it is prepared. live reads Placements with
-// their decisions past every cache.
+// their decisions live.
 func New(cache Cache, live client.Reader, definitions *watch.Definitions, clock clock.PassiveClock) *Rule {
 	rule := &Rule{
 		cache: cache, clock: clock, definitions: definitions,
-		settling: newSettling(), changes: newChangeTracker(), live: newLiveReads(live, clock),
+		settling: newSettling(), changes: newChangeTracker(),
+		live: newLiveReads(live, clock), granting: newLiveReads(live, clock),
 	}
 	definitions.Subscribe(rule.changes.announceDefinitions, CRDs()...)
 	return rule
 }
 
 // Prepare makes the cache hold and index everything that the rule reads. The hub must serve
-// it: see CRDs and Kinds. Then it tells the subscribers of SubscribeDefinitions. After an
+// it: see CRDs and Kinds. Then it notifies the subscribers of SubscribeDefinitions. After an
 // error it may be called again; it must not be called concurrently.
 func (r *Rule) Prepare(ctx context.Context) error {
 	if err := r.prepare(ctx, true); err != nil {
@@ -194,7 +197,7 @@ func (r *Rule) followProfiles(ctx context.Context) error {
 }
 
 // followDefinitions records from which CRDs the other caches were filled. While profiles
-// exist that cannot be read, nothing shows that no restore is under way.
+// exist that cannot be read, nothing shows that no restore is in progress.
 func (r *Rule) followDefinitions(ctx context.Context, profiles bool) error {
 	var followed []watch.Source
 	for _, source := range sources {
@@ -264,14 +267,14 @@ func (r *Rule) Observe(ctx context.Context, pair types.NamespacedName) (rule.Obs
 	return o, result, nil
 }
 
-// Settle returns the result on which to act, and how long to wait first; 0 means not at
-// all. The caller must wait if the cluster has only just disappeared from the decisions of
-// the namespace's Placements, or these are being written. acting says that the caller would
+// Settle returns the result on which to act, and how long to wait first; 0 means not at all.
+// The caller must wait if the cluster has only just disappeared from the decisions of the
+// namespace's Placements, or these are being written. acting says that the caller would
 // create something because of a Yes or take something away because of a No. Then the result
-// may change: Settle decides an absence from decisions, and that of the addon, anew. The
+// may change: Settle decides an absence from decisions, and that of the addon, again. The
 // result becomes Unknown if slices cannot tell a cluster that moves from one that was
-// removed, if a Placement has only just vanished or the manager has only just started, and
-// if missing objects may have been deleted with their CRD or the cache may be older than this
+// removed, if a Placement has only just vanished or the manager has only just started, and if
+// missing objects may have been deleted with their CRD or the cache may be older than this
 // process, for which Settle reads live. If Again is set then, no event may come.
 //
 // Once Settle has returned 0 for an Unknown that rests on Placements, the routes enqueue
@@ -304,7 +307,7 @@ func (r *Rule) Settle(
 	for _, placement := range result.Undecided {
 		r.settling.await(types.NamespacedName{Namespace: pair.Namespace, Name: placement})
 	}
-	// An event between the observation and await found nobody waiting, so observe again.
+	// An event between the observation and await found no waiting caller, so observe again.
 	again, err := r.observePlacements(ctx, pair)
 	return result, r.settling.see(again, r.clock.Now()), err
 }
@@ -323,10 +326,10 @@ func (r *Rule) confirm(
 	case confirmed.Answer == rule.Yes:
 		confirmed, err = r.granted(ctx, pair, o, confirmed)
 	case confirmed.Answer != rule.No || result.Going:
-	case o.Lagging.Any(result.Rests...), len(result.Rests) == 1 && result.Rests[0] == rule.PlacementCRD:
-		confirmed, err = r.decideLive(ctx, pair, o, confirmed, r.live.recent(time.Time{}))
-	case isPieced(result):
+	case o.Lagging.Any(result.Rests...), isPieced(result):
 		confirmed, err = r.decideLive(ctx, pair, o, confirmed, r.clock.Now())
+	case len(result.Rests) == 1 && result.Rests[0] == rule.PlacementCRD:
+		confirmed, err = r.decideLive(ctx, pair, o, confirmed, r.live.recent(time.Time{}))
 	}
 	if err == nil && slices.Contains(result.Rests, rule.PlacementCRD) && confirmed.Answer != rule.Unknown {
 		r.settling.deleted(pair.Namespace, r.clock.Now())
@@ -335,8 +338,8 @@ func (r *Rule) confirm(
 }
 
 // isPieced reports whether a No joins what the caches of bindings, sets and clusters show, which
-// follow watches of their own. When a second set was bound before the cluster moved there, or a
-// set unbound after it had left that, they may show together what the hub never was.
+// have separate watches. When a second set was bound before the cluster moved there, or a set
+// unbound after it had left that, they may show together what the hub never was.
 func isPieced(no rule.Result) bool {
 	return slices.Contains(no.Rests, rule.BindingCRD) && slices.Contains(no.Rests, rule.ClusterCRD) &&
 		!slices.Contains(no.Rests, rule.PlacementCRD)
@@ -369,8 +372,8 @@ func (r *Rule) Routes(remembered routes.Remembered) routes.Routes {
 	}, remembered)
 }
 
-// Track tells subscribers about a pair if its answer or its profile (nil: none) differs
-// from the last tracked one.
+// Track notifies subscribers of a pair if its answer or its profile (nil: none) differs from
+// the last tracked one.
 func (r *Rule) Track(pair types.NamespacedName, answer rule.Answer, profile *inventoryv1alpha1.ClusterProfile) {
 	r.changes.track(pair, answer, profile)
 }
@@ -397,13 +400,13 @@ func (r *Rule) Selected(ctx context.Context, pair types.NamespacedName, withdraw
 	}
 	o, result, err := r.Observe(ctx, pair)
 	if err == nil && result.Answer == rule.Unknown && len(result.Undecided) > 0 {
-		// Whoever reads this must hear of the decision, though it may be the one that was
-		// tracked last.
+		// Callers that read this must learn of the decision, even if it is the one that was tracked
+		// last.
 		r.changes.doubt(pair)
 		for _, placement := range result.Undecided {
 			r.settling.await(types.NamespacedName{Namespace: pair.Namespace, Name: placement})
 		}
-		// An event between the observation and await found nobody waiting, so observe again.
+		// An event between the observation and await found no waiting caller, so observe again.
 		o, result, err = r.Observe(ctx, pair)
 	}
 	if err != nil {
@@ -442,7 +445,7 @@ func (r *Rule) Selected(ctx context.Context, pair types.NamespacedName, withdraw
 var ErrProfilesUnserved = errors.New("the hub does not serve " + rule.ProfileCRD)
 
 // Namespaces returns the namespaces that have a ClusterProfile with a cluster's name,
-// whoever made it, or ErrProfilesUnserved.
+// including other clients' profiles, or ErrProfilesUnserved.
 func (r *Rule) Namespaces(ctx context.Context, cluster string) ([]string, error) {
 	standing, err := r.definitions.Standing(ctx, r.cache, rule.ProfileCRD)
 	if err != nil {

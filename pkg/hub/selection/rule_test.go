@@ -116,7 +116,7 @@ func TestSelected(t *testing.T) {
 	t.Run("before the rule is prepared", func(t *testing.T) {
 		s := newScene(t)
 		s.Rule = newRule(s.cache, s.cache, s.time)
-		// Nobody need ask again: subscribers are told.
+		// No caller need ask again: subscribers are notified.
 		s.selected(rule.Result{Why: "has not been evaluated yet", Untrusted: true, NotReady: true})
 		told := 0
 		s.SubscribeDefinitions(func(context.Context) { told++ })
@@ -226,7 +226,7 @@ func TestPrepareResumesWhereItFailed(t *testing.T) {
 	}
 }
 
-// startingCache records which informers are first asked for by somebody who waits.
+// startingCache records which informers are first requested by a caller that waits.
 type startingCache struct {
 	fakeCache
 	begun   map[string]bool
@@ -336,10 +336,10 @@ func TestSettle(t *testing.T) {
 		s.later(time.Second)
 		s.settlesAs(rule.No)
 		if now := s.settling.tallies[client.ObjectKeyFromObject(p)]; now == (rule.Tally{}) || now != remembered {
-			t.Error("slices that did not change were counted once more")
+			t.Error("slices that did not change were counted again")
 		}
 	})
-	t.Run("who returns and leaves again is absent anew", func(t *testing.T) {
+	t.Run("a cluster that returns and leaves again starts a new absence", func(t *testing.T) {
 		p, decision := ocmtest.Publishing("p", 1), ocmtest.Slice("p-1", "p", others...)
 		s := newScene(t, p, decision)
 		s.settles(true, time.Second)
@@ -376,7 +376,7 @@ func TestSettle(t *testing.T) {
 		routes := s.Routes(nothing{})
 		s.settles(false, time.Second)
 		if got := routes.PairsAwaiting(t.Context(), p); len(got) != 0 {
-			t.Errorf("the Placement leads to %v though nobody awaits it", got)
+			t.Errorf("the Placement leads to %v though no caller awaits it", got)
 		}
 		s.later(time.Second)
 		s.settles(false, 0)
@@ -586,7 +586,7 @@ func TestObserveRestored(t *testing.T) {
 		"made in the same second": {profile: at(20), cluster: ptr.To(at(20))},
 		"its cluster is younger":  {profile: at(20), cluster: ptr.To(at(21)), want: true},
 		"its cluster is missing":  {profile: at(20), want: true},
-		"by somebody else":        {profile: at(20), change: func(p *inventoryv1alpha1.ClusterProfile) { p.Labels = nil }},
+		"by another client":       {profile: at(20), change: func(p *inventoryv1alpha1.ClusterProfile) { p.Labels = nil }},
 		"by another cluster manager": {profile: at(20),
 			change: func(p *inventoryv1alpha1.ClusterProfile) { p.Spec.ClusterManager.Name = "x" }},
 	} {
@@ -611,7 +611,7 @@ func TestObserveRestored(t *testing.T) {
 	}
 }
 
-func TestRoutesTellEarlySubscribersOfEveryPair(t *testing.T) {
+func TestRoutesNotifyEarlySubscribersOfEveryPair(t *testing.T) {
 	s := newScene(t, ocmtest.ForeignProfile("ns", "c"))
 	var told []string
 	s.SubscribeEarly(func(pair types.NamespacedName) { told = append(told, pair.String()) })
@@ -625,9 +625,9 @@ func TestRoutesTellEarlySubscribersOfEveryPair(t *testing.T) {
 	}
 }
 
-// A subscriber that asked while a Placement was undecided hears of its decision, also if it is
-// the same as the one before: nobody else may have seen the Placement undecided.
-func TestWhoReadAnUndecidedPlacementHearsOfTheDecision(t *testing.T) {
+// A subscriber that asked while a Placement was undecided is notified of its decision, also if
+// it is the same as the one before: no other caller may have seen the Placement undecided.
+func TestReadersOfAnUndecidedPlacementAreNotifiedOfItsDecision(t *testing.T) {
 	p := ocmtest.Publishing("p", 1)
 	s := newScene(t, p, ocmtest.Slice("p-1", "p", "c"))
 	var told []types.NamespacedName

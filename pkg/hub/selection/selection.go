@@ -26,7 +26,7 @@ type (
 	MemberIDClaimant = rule.MemberIDClaimant
 )
 
-// How controllers hear of changes, which package routes declares.
+// How controllers are notified of changes, which package routes declares.
 type (
 	// Routes map events to the pairs that they concern.
 	Routes = routes.Routes

@@ -24,9 +24,9 @@ import (
 // before that is reported: until then OCM is still writing.
 const settleTime = time.Second
 
-// longestAbsence is how long an absence from decisions can be disregarded because slices
-// are being written in which the cluster may yet appear. Slices that are written all the
-// time must not keep unwanted clusters for ever.
+// longestAbsence is how long an absence from decisions can be disregarded because slices are
+// being written in which the cluster may yet appear. Slices that are written all the time
+// must not keep unwanted clusters forever.
 const longestAbsence = 10 * time.Second
 
 // maxNarrowed is for how many Placements of a namespace it is remembered by name that they
@@ -34,10 +34,10 @@ const longestAbsence = 10 * time.Second
 const maxNarrowed = 1000
 
 // absenceKept is how long an absence is remembered after its last use: callers that fail to
-// take something away ask again sooner, and nobody waits longer at a time.
+// take something away ask again sooner, and none waits longer at a time.
 const absenceKept = rule.LongestMove + time.Minute
 
-// sweepEvery is how often what nobody uses any more is looked for.
+// sweepEvery is how often unused entries are looked for.
 const sweepEvery = time.Minute
 
 // settling remembers for how long the decisions of each publishing Placement have been the
@@ -55,12 +55,12 @@ type settling struct {
 	tallies map[types.NamespacedName]rule.Tally
 
 	// narrowed holds, by namespace and name, the Placements that were seen publishing and not
-	// seen to cease, though they may have vanished, alone or with their CRD. At most
-	// maxNarrowed of each namespace: a tenant may create and delete them for ever.
+	// seen to cease, though they may have vanished, alone or with their CRD. At most maxNarrowed
+	// of each namespace: a tenant may create and delete them forever.
 	narrowed map[string]map[string]narrowing
 
 	// absent holds pairs that are absent and from which a caller would take something away.
-	// Entries are removed when the pair is present again, or when nobody has asked for
+	// Entries are removed when the pair is present again, or when no caller has asked for
 	// absenceKept; swept is when that was last checked.
 	absent kube.Debounce[types.NamespacedName]
 	swept  time.Time
@@ -71,8 +71,8 @@ type settling struct {
 	installing kube.Debounce[types.NamespacedName]
 
 	// left holds, by Placement and cluster, since when clusters have been absent from the
-	// decisions of one Placement, whatever others decide: those from which a caller would
-	// take something away because of it.
+	// decisions of one Placement, regardless of others: those from which a caller would take
+	// something away because of it.
 	left map[types.NamespacedName]*kube.Debounce[string]
 }
 
@@ -80,7 +80,7 @@ type settling struct {
 type narrowing struct {
 	missing time.Time // when it was first seen missing; zero while it exists
 
-	// counted is true once it is certain that somebody deleted it.
+	// counted is true once it is certain that a user deleted it.
 	counted bool
 }
 
@@ -255,8 +255,8 @@ func (s *settling) deleted(namespace string, now time.Time) {
 }
 
 // absence records that a pair is absent from complete decisions of the Placements, and
-// returns the time until that counts; 0 if it does. The absence must have lasted, and so
-// must the slices, but nobody waits for these longer than longestAbsence.
+// returns the time until that counts; 0 if it does. The absence must have lasted, and so must
+// the slices, but no caller waits for these longer than longestAbsence.
 func (s *settling) absence(
 	pair types.NamespacedName, placements []rule.ObservedPlacement, now time.Time,
 ) time.Duration {
@@ -310,8 +310,8 @@ func (s *settling) absenceLeft(since time.Time, placements []rule.ObservedPlacem
 }
 
 // leaving is absence for all clusters from which a caller would take something away because
-// they are absent from the decisions of one Placement. The absence of undecided ones goes on,
-// if it has begun. Other clusters are no longer absent.
+// they are absent from the decisions of one Placement. The absence of undecided ones
+// continues, if it has begun. Other clusters are no longer absent.
 func (s *settling) leaving(
 	placement types.NamespacedName, observed []rule.ObservedPlacement, clusters, undecided []string, now time.Time,
 ) map[string]time.Duration {
@@ -340,8 +340,8 @@ func (s *settling) Chosen(placement types.NamespacedName, clusters []string) {
 	}
 }
 
-// sweep forgets the absences of pairs that nobody asks about any more, because they were
-// decided and nothing is left to take away. It requires the lock.
+// sweep forgets the absences of pairs that no caller asks about any more, because they were
+// decided and nothing is left to delete. It requires the lock.
 func (s *settling) sweep(now time.Time) {
 	if kube.TimeLeft(s.swept, sweepEvery, now) > 0 {
 		return
@@ -387,7 +387,7 @@ func (s *settling) TakeAwaited(placement types.NamespacedName) bool {
 	return true
 }
 
-// Vanished drops a Placement that does not exist, for whatever reason.
+// Vanished drops a Placement that does not exist, for any reason.
 func (s *settling) Vanished(placement types.NamespacedName) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

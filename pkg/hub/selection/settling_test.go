@@ -52,7 +52,7 @@ func TestSettling(t *testing.T) {
 	check("no Placements", see(4*time.Second), 0)
 
 	if s.TakeAwaited(key) {
-		t.Error("nobody waits yet")
+		t.Error("no caller waits yet")
 	}
 	s.await(key)
 	p.Tally = rule.TallyOf([]clusterv1beta1.PlacementDecision{*written("7", "c1", "c2", "c3")})
@@ -66,11 +66,11 @@ func TestSettling(t *testing.T) {
 	s.await(key)
 	s.Vanished(key)
 	if s.TakeAwaited(key) {
-		t.Error("nobody waits for a Placement that is gone")
+		t.Error("no caller waits for a deleted Placement")
 	}
 }
 
-// A tenant may create publishing Placements and delete them for ever, always another.
+// A tenant may create publishing Placements and delete them forever, each with a new name.
 func TestNarrowingPlacementsAreBounded(t *testing.T) {
 	s := newSettling()
 	at := func(n int) types.NamespacedName {
@@ -118,7 +118,7 @@ func TestAbsence(t *testing.T) {
 	s.Present(pair)
 	s.Present(other)
 	if s.absent.Len() != 0 {
-		t.Errorf("remembered though nobody is absent: %v", s.absent.Keys())
+		t.Errorf("remembered though no cluster is absent: %v", s.absent.Keys())
 	}
 }
 
@@ -176,7 +176,7 @@ func TestAbsencesAreForgotten(t *testing.T) {
 		t.Errorf("left = %s after a while", left)
 	}
 	check(3*time.Minute-1, 1000)
-	check(4*time.Minute, 1) // somebody asks for it again and again
+	check(4*time.Minute, 1) // a caller asks for it again and again
 	if left := s.absence(pair(0), nil, start.Add(4*time.Minute)); left != 0 {
 		t.Errorf("left = %s after four minutes", left)
 	}
@@ -189,7 +189,7 @@ func TestSlicesAreCountedOnceUntilTheyChange(t *testing.T) {
 	one := []clusterv1beta1.PlacementDecision{*ocmtest.Slice("p-1", "p", "a")}
 	first := s.tally(key, one)
 	if again := s.tally(key, one); again != first {
-		t.Error("slices that did not change were counted once more")
+		t.Error("slices that did not change were counted again")
 	}
 	one[0].Status.Decisions = nil
 	one[0].ResourceVersion = "another"

@@ -65,7 +65,7 @@ const (
 	gateOff gateState = iota
 	// gateOn is also what cannot be determined.
 	gateOn
-	// gatePending: what tells it is not there, perhaps only for a moment.
+	// gatePending: the objects that show it are missing, perhaps only for a moment.
 	gatePending
 )
 
@@ -81,7 +81,7 @@ func (s *addonSummary) add(addon *addonv1beta1.ManagedClusterAddOn) {
 	}
 }
 
-// addName includes one more addon of which only metadata is known.
+// addName includes one more addon, known only by its metadata.
 func (s *addonSummary) addName(addon metav1.Object) {
 	s.clusters.add(addon.GetNamespace())
 	if !addon.GetDeletionTimestamp().IsZero() {
@@ -140,11 +140,11 @@ type step struct {
 	// waitingFor describes, for a progress message, what is not done yet.
 	waitingFor string
 
-	// failure is set if somebody else has to do something first.
+	// failure is set if a user has to do something first.
 	failure error
 }
 
-// errGrantsStay is the error of RoleBindings that nobody removes.
+// errGrantsStay is the error of RoleBindings that nothing removes.
 var errGrantsStay = errors.New("with credentials.mode=disabled nothing withdraws the copies of tokens that may be left")
 
 func (s step) done() bool { return s.waitingFor == "" }

@@ -65,12 +65,12 @@ func TestNext(t *testing.T) {
 			seen: observed{definition: withPlacement},
 			want: step{declare: true, waitingFor: toManual},
 		},
-		"profiles are to stay: the manager must be told": {
+		"profiles are to stay: the addon must be annotated first": {
 			seen: observed{definition: definition("Manual", "false"), addons: addons(addon("c1", "Synced"))},
 			keep: true,
 			want: step{declare: true, keep: true, waitingFor: toManual},
 		},
-		"profiles are to stay: no addon goes before the manager has answered for every one": {
+		"profiles are to stay: no addon is deleted before the manager has confirmed every one": {
 			seen: observed{
 				definition: definition("Manual", "true"),
 				addons:     addons(addon("c2", "Synced"), addon("c1", "ProfilesKept"), addon("c3", "")),
@@ -103,7 +103,7 @@ func TestNext(t *testing.T) {
 			},
 			want: step{declare: true, keep: true, waitingFor: toManual},
 		},
-		"it cannot be told yet whether upstream's gate is on: nothing is done": {
+		"it is not known yet whether upstream's gate is on: nothing is done": {
 			seen: observed{
 				definition: definition("Placements", "false"), gate: gatePending, addons: addons(addon("c1", "Synced")),
 			},
@@ -160,7 +160,7 @@ func TestNext(t *testing.T) {
 			keep: true,
 			want: step{waitingFor: "the manager to remove copies of tokens and its RoleBindings for them, in team-a"},
 		},
-		"the manager does not remove its rights: somebody else has to": {
+		"the manager does not remove its rights: a user has to": {
 			seen: observed{definition: definition("Manual", "false"), grants: in("c1"), grantsStay: true},
 			want: step{failure: errGrantsStay},
 		},

@@ -163,7 +163,8 @@ func (u *uninstaller) advance(ctx context.Context) (done bool, err error) {
 }
 
 // isAppliedWithTheRest reports whether a tool that does not run hooks has applied this one as
-// an ordinary object of the chart, so that its Job runs although nobody uninstalls.
+// an ordinary object of the chart, so that its Job runs although nothing is being
+// uninstalled.
 func (u *uninstaller) isAppliedWithTheRest(ctx context.Context) (bool, error) {
 	marker := &metav1.PartialObjectMetadata{}
 	marker.SetGroupVersionKind(configMapKind)
@@ -277,7 +278,7 @@ func (u *uninstaller) observeGate(ctx context.Context) (gateState, error) {
 // hasAnswered reports whether the manager has known for long enough that it keeps the
 // profiles: it has said so for some cluster, after the ClusterManagementAddOn did, and what
 // it decides since concerns every cluster. A spoke that keeps changing its own addon's
-// condition does not delay the others' removal for ever.
+// condition does not delay the others' removal forever.
 func (u *uninstaller) hasAnswered(o observed) bool {
 	if !saysKeep(o.definition) || o.addons.confirmed == 0 {
 		return false

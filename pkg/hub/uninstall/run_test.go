@@ -45,8 +45,8 @@ const (
 
 const cleanup = "addon.open-cluster-management.io/addon-pre-delete"
 
-// fixture is a hub on which the addon is installed on two clusters, each with a
-// profile of ours and others of somebody else.
+// fixture is a hub on which the addon is installed on two clusters, each with a profile of
+// ours and others of another client.
 type fixture struct {
 	*ocmtest.Hub
 	wire      *apitest.Wire // what the uninstaller sends
@@ -183,7 +183,7 @@ func (f *fixture) uninstaller(keep bool) *uninstaller {
 	}
 }
 
-// binding creates a RoleBinding to a ClusterRole. Somebody may have removed its labels.
+// binding creates a RoleBinding to a ClusterRole. Another client may have removed its labels.
 func (f *fixture) binding(namespace, name, role string) *rbacv1.RoleBinding {
 	binding := &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
@@ -297,7 +297,8 @@ func TestUninstall(t *testing.T) {
 }
 
 // A manager that handles no tokens removes neither copies nor its RoleBindings for them.
-// Waiting for somebody's to go would never end, and the copies must not be forgotten.
+// Waiting for the deletion of another client's would never end, and the copies must not be
+// forgotten.
 func TestUninstallSaysWhereTokensAreLeft(t *testing.T) {
 	f := newFixture(t)
 	f.free()
@@ -350,7 +351,7 @@ func TestUninstallKeepsProfiles(t *testing.T) {
 	f.expect("profiles", f.profiles(first), "another-managers ours theirs")
 }
 
-// Whose the profiles are is read from the hub: each spoke may write the conditions of its own
+// Whose the profiles are is read from the hub: each spoke may write the conditions of its
 // addon.
 func TestUninstallReadsUpstreamsGateFromTheHub(t *testing.T) {
 	says := func(f *fixture, cluster, reason string) {
@@ -380,7 +381,7 @@ func TestUninstallReadsUpstreamsGateFromTheHub(t *testing.T) {
 		f.step(u)
 		f.expect("profiles", declared(f), "true")
 	})
-	t.Run("what tells it is away for a moment", func(t *testing.T) {
+	t.Run("its ClusterRole is missing for a moment", func(t *testing.T) {
 		f := newFixture(t)
 		f.MustDelete(f.role)
 		u := f.uninstaller(false)
@@ -390,7 +391,7 @@ func TestUninstallReadsUpstreamsGateFromTheHub(t *testing.T) {
 		f.step(u)
 		f.expect("profiles", declared(f), "false")
 	})
-	t.Run("what tells it is not there", func(t *testing.T) {
+	t.Run("its ClusterRole is missing", func(t *testing.T) {
 		f := newFixture(t)
 		f.MustDelete(f.role)
 		u := f.uninstaller(false)
@@ -528,8 +529,8 @@ func TestUninstallContinuesWhenAListExpires(t *testing.T) {
 	}
 }
 
-// inThePresent returns the token with which the API server goes on where another one
-// ends, but in the present state; "" if the token is empty or of that kind.
+// inThePresent returns the token with which the API server continues where another one ends,
+// but in the present state; "" if the token is empty or of that kind.
 func inThePresent(t *testing.T, token string) string {
 	text, err := base64.RawURLEncoding.DecodeString(token)
 	apitest.Must(t, err)
@@ -658,7 +659,7 @@ func TestUninstallContinuesAfterErrors(t *testing.T) {
 	}
 }
 
-// The hook's token is not accepted for a moment, whatever it asks for.
+// The hook's token is not accepted for a moment, for any request.
 func TestUninstallContinuesAfterARefusedToken(t *testing.T) {
 	f := newFixture(t)
 	f.free()
@@ -756,7 +757,7 @@ func TestUninstallGivesUpWithoutRights(t *testing.T) {
 }
 
 // TestUninstallDoesNothingWhenAppliedWithTheRest: "helm template" renders the hook, too, so
-// kubectl or another tool may create its Job where nobody uninstalls.
+// kubectl or another tool may create its Job where nothing is being uninstalled.
 func TestUninstallDoesNothingWhenAppliedWithTheRest(t *testing.T) {
 	f := newFixture(t)
 	f.free()

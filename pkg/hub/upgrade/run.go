@@ -29,8 +29,8 @@ const (
 	// pollInterval is the pause before another attempt.
 	pollInterval = time.Second
 
-	// serversFollow is how long the API servers of a hub may take to use another definition,
-	// each of which learns of it from its own watch.
+	// serversFollow is how long the API servers of a hub may take to use another definition, and
+	// each learns of it from its own watch.
 	serversFollow = 5 * time.Second
 )
 

@@ -9,8 +9,8 @@ import (
 // cluster-proxy writes access providers.
 const ProxyDeployment = proxyDeployment
 
-// RegistrationVerdict judges the registration controller's ClusterRole, of that name and
-// nil if there is none, for somebody who looks once: an absence counts at once.
+// RegistrationVerdict judges the registration controller's ClusterRole, of that name and nil
+// if there is none, for one-off checks, where a missing ClusterRole counts immediately.
 func RegistrationVerdict(name string, role *rbacv1.ClusterRole, override Override) Verdict {
 	return judgeRegistration(name, role, true, override)
 }

@@ -123,7 +123,7 @@ func TestProxyGateOn(t *testing.T) {
 		},
 		"on, as a program would read it": {args: []string{"--feature-gates= ClusterProfile = 1"}, want: true},
 		"all that are new are on":        {args: []string{"--feature-gates=AllAlpha=true"}, want: true},
-		"all that are new are on, but for it": {
+		"all new ones except it are on": {
 			args: []string{"--feature-gates=AllAlpha=true,ClusterProfileAccessProvider=false"},
 		},
 		"neither on nor off": {args: []string{"--feature-gates=ClusterProfile"}},

@@ -1,5 +1,5 @@
 // Package upstream finds out which of Open Cluster Management's own writers are on. Two
-// writers of one object fight, so this addon leaves to a writer what that writer owns.
+// writers of one object overwrite each other, so this addon leaves to a writer what it owns.
 //
 //   - RegistrationGate: OCM's registration controller writes ClusterProfiles, except for
 //     their access providers. It deletes those that its own selection does not contain and
@@ -11,7 +11,7 @@
 //     Deployment turn its gate on. Its RBAC does not depend on the gate.
 //   - Syncer: managed-serviceaccount copies tokens into Secrets of the names that
 //     this addon uses. Its chart installs a ClusterRole exactly when the gate is
-//     on, whatever the gate is called.
+//     on, regardless of the gate's name.
 //
 // decide.go judges each piece of evidence. "Unknown" counts as on, unless the administrator
 // overrides it. Missing evidence keeps its last state for kube.AbsenceCounts, because it

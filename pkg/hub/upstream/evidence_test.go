@@ -35,7 +35,7 @@ var (
 	gateIsOn  = []rbacv1.PolicyRule{{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}}}
 )
 
-// gateWorld is a registration gate that runs, on a clock of its own.
+// gateWorld is a registration gate that runs, on its own clock.
 type gateWorld struct {
 	*testing.T
 	*RegistrationGate
@@ -63,8 +63,8 @@ func newGateWorld(t *testing.T, rules []rbacv1.PolicyRule, override Override) *g
 	return w
 }
 
-// says compares the gate's verdict, of which only the reason differs: "allowed" and
-// "not known" stand for none.
+// says compares the gate's verdict, which differs only in its reason: "allowed" and "not
+// known" stand for none.
 func (w *gateWorld) says(want string) {
 	w.Helper()
 	verdict, err := w.Verdict(w.Context())
@@ -78,13 +78,13 @@ func (w *gateWorld) says(want string) {
 	}
 }
 
-// tells waits until those who subscribed are told.
+// tells waits until the subscribers are notified.
 func (w *gateWorld) tells() {
 	w.Helper()
 	select {
 	case <-w.called:
 	case <-time.After(apitest.Patience):
-		w.Fatal("nobody was told")
+		w.Fatal("no subscriber was notified")
 	}
 }
 
@@ -106,7 +106,7 @@ func TestGateKeepsItsStateUntilItsRolesAbsenceLasted(t *testing.T) {
 			w.time.Step(10*time.Second - 1)
 			w.says(test.was)
 			if len(w.called) > 0 {
-				t.Error("somebody was told before it counts")
+				t.Error("a subscriber was notified before it counts")
 			}
 			w.time.Step(1)
 			w.tells()
@@ -164,16 +164,10 @@ func TestGateAskedBeforeItRunsStillNotifies(t *testing.T) {
 }
 
 func TestAGateThatCannotBeReadSaysSo(t *testing.T) {
-	gate := newRegistrationGate(unreadable{}, "registration", OverrideNone, testingclock.NewFakeClock(time.Now()))
+	errUnreadable := errors.New("the cache has not synced")
+	unreadable := apitest.Getter(func(client.ObjectKey, client.Object) error { return errUnreadable })
+	gate := newRegistrationGate(unreadable, "registration", OverrideNone, testingclock.NewFakeClock(time.Now()))
 	if _, err := gate.Verdict(t.Context()); !errors.Is(err, errUnreadable) {
 		t.Errorf("got %v", err)
 	}
-}
-
-var errUnreadable = errors.New("the cache has not synced")
-
-type unreadable struct{ client.Reader }
-
-func (unreadable) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOption) error {
-	return errUnreadable
 }

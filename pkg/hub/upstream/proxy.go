@@ -46,7 +46,7 @@ func (g *ProxyGate) Verdict() (on bool, problem string, transient bool) {
 	return on, problem, watch.IsTransient(unknown)
 }
 
-// Stable reports whether the verdict is known, or remains unknown until somebody acts.
+// Stable reports whether the verdict is known, or remains unknown until a user acts.
 func (g *ProxyGate) Stable() bool { return g.follower.Stable() }
 
 func commandLine(obj client.Object) []string {

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 )
 
-// Event is what the manager has told the consumers of a namespace.
+// Event is what the manager has reported to the consumers of a namespace.
 type Event struct {
 	Time   metav1.Time `json:"time"`
 	Age    string      `json:"-"`
@@ -25,7 +25,7 @@ type Event struct {
 }
 
 // AddEvent keeps an event if it concerns the cluster and none for the same reason about the
-// same object is newer. Anybody who may create events can make one that looks like the
+// same object is newer. Any user who may create events can make one that looks like the
 // manager's, so an event proves nothing.
 func (p *PairFacts) AddEvent(event *eventsv1.Event) {
 	if !concerns(event, p.Cluster) {

@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Of what the manager has told a namespace, the newest of each reason that concerns the
-// cluster is shown, and what others say is not.
+// Of the manager's events in a namespace, the newest of each reason that concerns the cluster
+// is shown, and what others say is not.
 func TestTheNewestEventOfEachReasonIsShown(t *testing.T) {
 	event := func(kind, name, reason string, age time.Duration, note string) *eventsv1.Event {
 		return &eventsv1.Event{

@@ -164,8 +164,8 @@ func absent(pair types.NamespacedName, f rule.Facts) (CellState, string) {
 // MaxMessageBytes is how much of a condition's message is shown.
 const MaxMessageBytes = 300
 
-// notWritten returns why a profile that must exist in a namespace does not, as far as the
-// cluster's addon shows.
+// notWritten returns why a profile that must exist in a namespace does not, according to the
+// cluster's addon.
 func notWritten(addon *addonv1beta1.ManagedClusterAddOn, namespace string) (CellState, string) {
 	if condition := ConditionOf(addon, contract.ConditionProfilesSynced); condition != nil &&
 		condition.Status != metav1.ConditionTrue {
@@ -243,7 +243,7 @@ func Reasons(cells []Cell) []Reason {
 	return reasons
 }
 
-// placeOf puts first what needs somebody to act.
+// placeOf puts first what needs a user to act.
 func placeOf(state CellState) int {
 	return slices.Index([]CellState{Failed, Withheld, Unknown, NotSelected}, state)
 }

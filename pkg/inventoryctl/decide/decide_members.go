@@ -37,7 +37,7 @@ type memberProfile struct {
 	isOurs  bool
 }
 
-// Add adds one profile, of whatever cluster manager.
+// Add adds one profile, of any cluster manager.
 func (m *MemberFacts) Add(profile *inventoryv1alpha1.ClusterProfile) {
 	id := profile.Labels[contract.LabelInventoryMemberID]
 	if id == "" {

@@ -44,7 +44,7 @@ func TestMemberIDs(t *testing.T) {
 			text:  `"x" in namespace a is that of c, d, e: consumers use none, because the oldest were created in the same second`,
 			steps: map[string]State{"c": Missing, "d": Missing, "e": Missing, "f": ""},
 		},
-		"an id of its own": {
+		"its own id": {
 			clusters: []cluster{{name: "c", wants: "x"}, {name: "d"}}, profiles: []profile{{"a", "c", "x", 1}, {"a", "d", "d", 1}},
 			state: OK, text: "no two ClusterProfiles of a namespace have the same", steps: map[string]State{"c": "", "d": ""},
 		},

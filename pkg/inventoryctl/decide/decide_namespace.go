@@ -11,7 +11,7 @@ import (
 // clusteradmNamespace is what clusteradm writes if it is given no namespace.
 const clusteradmNamespace = "open-cluster-management-agent-addon"
 
-// ignoredNamespace says where the agent is, if somebody asked for another namespace by
+// ignoredNamespace says where the agent is, if a user asked for another namespace by
 // spec.installNamespace of the older API, as "clusteradm addon enable -n" does. The newer API keeps
 // that in an annotation, and nothing reads it.
 func ignoredNamespace(addon *addonv1beta1.ManagedClusterAddOn) string {

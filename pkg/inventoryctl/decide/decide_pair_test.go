@@ -150,7 +150,7 @@ func TestExplainPair(t *testing.T) {
 			steps: "ddddcddm", wrong: "token", text: "account a is not copied: its token has expired at 2026-03-03T03:03:03Z",
 			fix: "kubectl describe managedserviceaccount a -n c",
 		},
-		"the addon says that the account's Secret is somebody else's": {
+		"the addon says that the account's Secret is another client's": {
 			p: published(says("CredentialsSynced", "False", "ForeignSecret",
 				"Account a is not copied in ns: a Secret c-a is there that is not ours.")),
 			steps: "ddddcddm", wrong: "token", text: "a Secret c-a is there",

@@ -85,7 +85,7 @@ func TestExplainProperty(t *testing.T) {
 			p:     facts(func(p *PropertyFacts) { p.ManagedCluster.Status.ClusterClaims[0].Value = "south" }),
 			steps: "dddm", wrong: "profile ns", text: `still has the value "north"`,
 		},
-		"nobody sees the cluster": {
+		"no namespace sees the cluster": {
 			p:     facts(func(p *PropertyFacts) { p.Profiles = nil }),
 			steps: "dddm", wrong: "profile", text: "no namespace that was checked",
 		},

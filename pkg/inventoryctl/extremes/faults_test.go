@@ -36,8 +36,8 @@ func TestHubsThatFail(t *testing.T) {
 		// others are commands that need nothing of what fails.
 		others []string
 	}{
-		"a hub that goes away": {all(memhub.HangUp), []string{"see whether"}, nil},
-		"a hub that goes away after a while": {
+		"a hub that disconnects": {all(memhub.HangUp), []string{"see whether"}, nil},
+		"a hub that disconnects after a while": {
 			of("clusterprofiles", memhub.HangUp), []string{"see whether"}, []string{"rollout"},
 		},
 		"a hub that is busy": {all(http.StatusServiceUnavailable), []string{"try again"}, nil},

@@ -42,7 +42,7 @@ var hostile = map[string]string{
 	"not UTF-8, as a decoder has it": "a\ufffd\ufffdb",
 }
 
-// ofHostile is a hub with one text wherever somebody else than the hub's administrator chooses one.
+// ofHostile is a hub with one text wherever users other than the hub's administrator choose one.
 func ofHostile(t *testing.T, value string) *memhub.Hub {
 	t.Helper()
 	text := value
@@ -190,7 +190,7 @@ func TestHostileContent(t *testing.T) {
 	}
 }
 
-// checkPrintable reports lines with characters that do not print, or with more than anybody reads.
+// checkPrintable reports lines with characters that do not print, or with more than people read.
 func checkPrintable(t *testing.T, title, output string) {
 	t.Helper()
 	for line := range strings.Lines(output) {

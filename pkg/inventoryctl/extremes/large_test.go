@@ -48,7 +48,7 @@ func TestMain(m *testing.M) {
 }
 
 // reportPeak writes a process's largest resident memory into a file. What wait(2) returns to its
-// parent would include the memory of the parent, of which it was forked.
+// parent would include the memory of the parent, from which it was forked.
 func reportPeak(file string) {
 	status, _ := os.ReadFile("/proc/self/status")
 	for line := range strings.Lines(string(status)) {
@@ -213,7 +213,7 @@ func (u user) runHere(tb testing.TB, args ...string) result {
 // peak is the file with the memory of the last process.
 func (u user) peak() string { return filepath.Join(u.dir, "peak") }
 
-// run runs the plugin in a process of its own.
+// run runs the plugin in a separate process.
 func (u user) run(tb testing.TB, args ...string) result {
 	tb.Helper()
 	cmd := u.command(tb.Context(), args...)

@@ -1,7 +1,7 @@
 // Package kubeconfig writes contexts for the clusters of ClusterProfiles into a kubeconfig.
 //
 //   - entry.go decides which address a profile offers.
-//   - merge.go decides what becomes of a kubeconfig. It recognizes its own entries by an extension,
+//   - merge.go decides how a kubeconfig changes. It recognizes its own entries by an extension,
 //     never by their names, and leaves all others alone.
 //   - file.go writes the file: under kubectl's lock, and with one rename.
 //

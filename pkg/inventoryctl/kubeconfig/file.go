@@ -97,7 +97,7 @@ func writable(path string) error {
 	return file.Close()
 }
 
-// lock takes the lock of a kubeconfig as kubectl does: it creates a file beside it.
+// lock takes the lock of a kubeconfig as kubectl does: it creates a file next to it.
 func lock(ctx context.Context, path string) (unlock func() error, err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, err

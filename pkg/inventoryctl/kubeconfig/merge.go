@@ -57,20 +57,20 @@ type Wanted struct {
 	Exec func(account string) *clientcmdapi.ExecConfig
 }
 
-// Change is what became of a context.
+// Change is what was done to a context.
 type Change struct {
 	Context string
 	Action  string // created, updated, pruned
 }
 
-// What becomes of a context.
+// What was done to a context.
 const (
 	Created = "created"
 	Updated = "updated"
 	Pruned  = "pruned"
 )
 
-// TakenError says that a name belongs to somebody else.
+// TakenError says that a name is used by something else.
 type TakenError struct{ Kind, Name, By string }
 
 // Error returns one line.
@@ -119,8 +119,8 @@ func (m *merge) id(cluster, account string) id {
 	return id{m.wanted.Hub, m.wanted.Namespace, cluster, account}
 }
 
-// nameOf returns the name of the entry for an id: the one it has, or a new one, which nobody else
-// may have.
+// nameOf returns the name of the entry for an id: the one it has, or a new one, which no other
+// entry may have.
 func nameOf[T any](m *merge, kind string, entries map[string]T, extensions func(T) map[string]runtime.Object,
 	wanted id, newName string,
 ) (string, error) {
@@ -236,7 +236,7 @@ func (m *merge) prune() {
 }
 
 // dropUnused removes clusters and users of the same namespace that no context uses any more,
-// whoever the context belongs to.
+// not even one of another program.
 func (m *merge) dropUnused() {
 	clusters, users := map[string]bool{}, map[string]bool{}
 	for _, context := range m.config.Contexts {

@@ -151,7 +151,7 @@ const (
 	silent       = "the cluster does not say what the account may do: "
 )
 
-// anyRights counts what the account may do beside what every account may.
+// anyRights counts what the account may do in addition to what every account may.
 func (w Way) anyRights(
 	ctx context.Context, config *rest.Config, client authorizationclient.AuthorizationV1Interface,
 ) decide.Finding {

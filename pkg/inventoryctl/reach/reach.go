@@ -55,7 +55,7 @@ type Way struct {
 	Questions []Question
 }
 
-// Check goes the way, and returns the hops up to the first that fails.
+// Check tests the connection, and returns the hops up to the first that fails.
 func Check(ctx context.Context, way Way) ([]decide.Finding, error) {
 	config, err := way.config()
 	if err != nil {
@@ -87,7 +87,7 @@ func (w Way) config() (*rest.Config, error) {
 		return nil, err
 	}
 	config.Timeout = w.Timeout
-	config.Dial = (&net.Dialer{}).DialContext // a connection of its own, so that every hop is seen
+	config.Dial = (&net.Dialer{}).DialContext // a separate connection, so that every hop is seen
 	config.WarningHandler = rest.NoWarnings{}
 	return config, nil
 }

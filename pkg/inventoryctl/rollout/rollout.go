@@ -70,8 +70,8 @@ type Report struct {
 	// Targets are the revisions that clusters are to get.
 	Targets []string `json:"targets"`
 
-	// Total is the number of clusters with the addon, of which Done have the revision that they are
-	// to get, Progressing are being upgraded, and Waiting wait for their turn.
+	// Total is the number of clusters with the addon, and Done of these have the revision that they
+	// are to get, Progressing are being upgraded, and Waiting wait for their turn.
 	Total       int `json:"total"`
 	Done        int `json:"done"`
 	Progressing int `json:"progressing"`
@@ -96,7 +96,7 @@ type Report struct {
 // IsDone reports whether every cluster has the revision that it is to get.
 func (r Report) IsDone() bool { return r.Done == r.Total }
 
-// DiffersFrom reports whether somebody who has seen another report learns something from this one.
+// DiffersFrom reports whether this report says anything that the other does not.
 func (r Report) DiffersFrom(other Report) bool { return !reflect.DeepEqual(r, other) }
 
 // Report computes the report.

@@ -55,7 +55,7 @@ func Explanation(out io.Writer, e decide.Explanation, p Palette) {
 	}
 }
 
-// events prints what the manager has told the consumers of a namespace.
+// events prints what the manager has reported to the consumers of a namespace.
 func events(out io.Writer, e decide.Explanation) {
 	if len(e.Events) == 0 {
 		return

@@ -1,5 +1,5 @@
 // Package fair is the work queue of controllers whose requests belong to groups, usually
-// namespaces, any of which may be slow: a webhook that takes ten seconds for every write in
+// namespaces. Any of these may be slow: a webhook that takes ten seconds for every write in
 // one namespace must not delay other namespaces, and removals must not wait for additions.
 //
 // A Queue hands out requests of a higher priority first; among requests of the same

@@ -10,8 +10,8 @@ import (
 )
 
 // metrics are those of one queue. controller-runtime keeps its own queues' metrics
-// unexported. Registering them once more, with the same names, help texts and labels,
-// returns the existing ones.
+// unexported. Registering them again, with the same names, help texts and labels, returns the
+// existing ones.
 type metrics struct {
 	depth                [classes]prometheus.Gauge
 	adds, retries        prometheus.Counter

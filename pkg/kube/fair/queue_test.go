@@ -201,7 +201,7 @@ func TestPriorityIsLookedUpAgainAtEveryAdd(t *testing.T) {
 	s.add(0, "a/3")
 	s.takes("beside the first")
 	now["a/3"] = 100
-	s.takes("before anybody says that there is a change")
+	s.takes("before a change is reported")
 	s.Add(requestOf("a/3"))
 	s.takes("when it has become a deletion", "a/3")
 	s.done("a/1", "a/3")
@@ -389,9 +389,9 @@ func value(metric *dto.Metric) float64 {
 	return metric.GetGauge().GetValue() + metric.GetCounter().GetValue() + metric.GetHistogram().GetSampleSum()
 }
 
-// TestNobodySleepsWhileThereIsWork has workers take requests that others enqueue all
+// TestNoWorkerSleepsWhileThereIsWork has workers take requests that others enqueue all
 // the time. In the end each request has been worked on after it was last enqueued.
-func TestNobodySleepsWhileThereIsWork(t *testing.T) {
+func TestNoWorkerSleepsWhileThereIsWork(t *testing.T) {
 	const workers, perGroup, groups, rounds = 12, 3, 7, 400
 	q := New(t.Name(), workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](time.Microsecond, time.Millisecond),
 		Options{Workers: workers, PerGroup: perGroup,

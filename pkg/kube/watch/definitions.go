@@ -30,10 +30,10 @@ const (
 	// then one object after the other, kind by kind.
 	RestoreTime = time.Minute
 
-	// RestoreLimit is the longest that such a CRD's missing objects are disregarded,
-	// however often objects are added: a fleet that always grows must not keep unwanted
-	// objects for ever. Ten thousand clusters, each with its addon and an account, take 25
-	// minutes at twenty objects a second.
+	// RestoreLimit is the longest that such a CRD's missing objects are disregarded, however
+	// often objects are added: a fleet that always grows must not keep unwanted objects forever.
+	// Ten thousand clusters, each with its addon and an account, take 25 minutes at twenty
+	// objects a second.
 	RestoreLimit = 30 * time.Minute
 
 	// relistRecheck is how soon to check again whether an informer has caught up with a
@@ -60,7 +60,7 @@ const (
 	Served
 )
 
-// Source is a kind whose absent objects somebody acts on.
+// Source is a kind whose absent objects a controller acts on.
 type Source struct {
 	// CRD is the name of the kind's CustomResourceDefinition.
 	CRD string
@@ -81,7 +81,7 @@ type informer interface {
 }
 
 // Definitions distinguishes objects that vanished with their CustomResourceDefinition from
-// objects that somebody deleted. The API server deletes the objects first and the CRD last,
+// objects that a client deleted. The API server deletes the objects first and the CRD last,
 // so watches see ordinary deletions; and restoring the objects requires a new CRD first.
 //
 // Caches may lag: a cached CRD may look healthy although its objects are being deleted. So
@@ -101,7 +101,7 @@ type Definitions struct {
 	newest time.Time
 }
 
-// subscriber is told when the standing of one of some kinds has changed.
+// subscriber is notified when the state of one of some kinds has changed.
 type subscriber struct {
 	crds    []string
 	changed func(ctx context.Context)
@@ -134,7 +134,7 @@ type definition struct {
 	reading liveRead
 }
 
-// NewDefinitions returns Definitions that know of no kind. live reads past every cache. One
+// NewDefinitions returns Definitions that know of no kind. live must bypass every cache. One
 // instance serves all kinds that may be restored together.
 func NewDefinitions(live client.Reader, clock clock.PassiveClock) *Definitions {
 	return &Definitions{live: live, clock: clock, known: map[string]*definition{}}
@@ -301,7 +301,7 @@ func (d *Definitions) left(def *definition) time.Duration {
 		def.await(now)
 	}
 	until := def.since
-	if d.newest.After(now) { // likewise, or the hub's clocks are ahead
+	if d.newest.After(now) { // the same, or the hub's clocks are ahead
 		d.newest = now
 	}
 	if d.newest.After(until) {
@@ -333,8 +333,8 @@ func (d *Definitions) Confirm(ctx context.Context, names ...string) (doubtful st
 	return d.confirmAll(ctx, Served, names)
 }
 
-// ConfirmPresent is Confirm for objects that exist and are being deleted. Restoring does
-// not matter then: somebody deletes these objects even if others of their kind are being
+// ConfirmPresent is Confirm for objects that exist and are being deleted. Restoring does not
+// matter then: these objects are being deleted even if others of their kind are being
 // restored.
 func (d *Definitions) ConfirmPresent(ctx context.Context, names ...string) (doubtful string, err error) {
 	return d.confirmAll(ctx, Restoring, names)
@@ -422,8 +422,8 @@ func (d *Definitions) Subscribe(changed func(ctx context.Context), crds ...strin
 	d.subscribers = append(d.subscribers, subscriber{crds: crds, changed: changed})
 }
 
-// AddTo registers the controller that follows the CRDs and tells the subscribers. The manager's
-// cache must hold the metadata of CustomResourceDefinitions.
+// AddTo registers the controller that follows the CRDs and notifies the subscribers. The
+// manager's cache must hold the metadata of CustomResourceDefinitions.
 func (d *Definitions) AddTo(mgr manager.Manager, controller string) error {
 	crd := func(_ context.Context, obj client.Object) []reconcile.Request {
 		d.note(obj)

@@ -227,7 +227,7 @@ func TestCRDRecreatedWithinTheMinute(t *testing.T) {
 	s := newCRDScene(t)
 	s.old()
 	s.informer.version = "100"
-	s.both("u2", "20") // nobody saw the first go
+	s.both("u2", "20") // the first deletion was not seen
 	s.stands(Unserved)
 	s.refreshes(time.Minute, true)
 	s.later(30 * time.Second)
@@ -253,8 +253,8 @@ func TestTheWorkOfThisProcessIsNotAwaited(t *testing.T) {
 	s.stands(Served)
 }
 
-// anew begins with a CRD that was recreated just now.
-func (s *crdScene) anew() {
+// recreated begins with a CRD that was recreated just now.
+func (s *crdScene) recreated() {
 	s.t.Helper()
 	s.old()
 	s.both("u2", "20")
@@ -267,7 +267,7 @@ func (s *crdScene) anew() {
 // not recreated at first and then of the one that was.
 func TestASlowRestoreIsWaitedFor(t *testing.T) {
 	s := newCRDScene(t)
-	s.anew()
+	s.recreated()
 	other := &fakeInformer{}
 	s.cache.crds["b"] = s.crd("b", "v", "6", time.Hour)
 	s.follow(false, Source{CRD: "b", Informer: other})
@@ -291,13 +291,13 @@ func TestASlowRestoreIsWaitedFor(t *testing.T) {
 	s.refreshes(0, true)
 	s.confirms("")
 	s.informer.add()
-	s.stands(Served) // for good
+	s.stands(Served) // permanently
 }
 
 // TestFleetThatAlwaysGrows delays removals by half an hour.
 func TestFleetThatAlwaysGrows(t *testing.T) {
 	s := newCRDScene(t)
-	s.anew()
+	s.recreated()
 	for waited := 30 * time.Second; waited < 30*time.Minute; waited += 30 * time.Second {
 		s.later(30 * time.Second)
 		s.informer.add()
@@ -313,10 +313,10 @@ func TestFleetThatAlwaysGrows(t *testing.T) {
 	s.stands(Served)
 }
 
-// TestGrowthIsShared: kinds that are followed later are restored together with the first.
-func TestGrowthIsShared(t *testing.T) {
+// TestKindsFollowedLaterAreRestoredTogether: kinds that are followed later are restored together with the first.
+func TestKindsFollowedLaterAreRestoredTogether(t *testing.T) {
 	s := newCRDScene(t)
-	s.anew()
+	s.recreated()
 	other := s.other()
 	s.later(40 * time.Second)
 	other.add()
@@ -334,7 +334,7 @@ func TestGrowthIsShared(t *testing.T) {
 // before the kind's own CRD.
 func TestARestoreWaitsForCRDsThatAreMissing(t *testing.T) {
 	s := newCRDScene(t)
-	s.anew()
+	s.recreated()
 	other := s.other()
 	refreshOther := func(want time.Duration) {
 		t.Helper()
@@ -360,7 +360,7 @@ func TestARestoreWaitsForCRDsThatAreMissing(t *testing.T) {
 
 func TestTerminatingObjectsAreConfirmedDuringARestore(t *testing.T) {
 	s := newCRDScene(t)
-	s.anew()
+	s.recreated()
 	confirms := func(want string) {
 		t.Helper()
 		if got, err := s.ConfirmPresent(t.Context(), "a"); err != nil || got != want {
@@ -375,7 +375,7 @@ func TestTerminatingObjectsAreConfirmedDuringARestore(t *testing.T) {
 
 func TestTheClockIsSetBackDuringARestore(t *testing.T) {
 	s := newCRDScene(t)
-	s.anew()
+	s.recreated()
 	s.later(30 * time.Second)
 	s.informer.add()
 	s.later(-time.Hour)
@@ -499,8 +499,8 @@ func TestLiveReadsAreShared(t *testing.T) {
 	}
 }
 
-// A cache that was filled by an API server that lags is told from one that is up to date, and
-// once it has caught up, it has for ever.
+// A cache that was filled by an API server that lags is distinguished from one that is up to
+// date, and once it has caught up, that stays so.
 func TestLagging(t *testing.T) {
 	s := newCRDScene(t)
 	s.live.version = "11"
@@ -518,7 +518,7 @@ func TestLagging(t *testing.T) {
 	s.informer.version = "1"
 	lags("the hub was restored", false)
 	if s.Lagging().Any("unknown") {
-		t.Error("a kind that nobody follows lags")
+		t.Error("a kind that is not followed lags")
 	}
 
 	s = newCRDScene(t)

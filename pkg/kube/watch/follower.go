@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
@@ -63,7 +62,7 @@ func NewWatchClient(mgr cluster.Cluster) (client.WithWatch, error) {
 
 // Follower keeps the objects of one kind that its configuration selects in memory.
 //
-// Unlike an informer of the manager's cache, it never makes anybody wait: until its objects
+// Unlike an informer of the manager's cache, it never makes callers wait: until its objects
 // are known, it reports them as unknown, and why. So it suits objects that the manager may
 // lack the right to read. A nil Follower knows that there are no objects.
 type Follower struct {
@@ -84,7 +83,7 @@ func NewFollower(c client.WithWatch, follow Follow) *Follower {
 		_ = f.informer.SetTransform(follow.Trim)
 	}
 	_ = f.informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *toolscache.Reflector, err error) {
-		// A missing right may stay missing for ever, so it is logged once.
+		// A missing right may stay missing forever, so it is logged once.
 		if before := ptr.Deref(f.failed.Swap(&err), nil); !isDenied(before) || !isDenied(err) {
 			toolscache.DefaultWatchErrorHandler(ctx, r, err)
 		}
@@ -171,13 +170,13 @@ func (f *Follower) Unknown() string {
 	}
 }
 
-// Stable reports whether the objects are known, or remain unknown until somebody acts.
+// Stable reports whether the objects are known, or remain unknown until a user acts.
 func (f *Follower) Stable() bool {
 	if f == nil || f.informer.HasSynced() {
 		return true
 	}
 	err := f.failure()
-	return isDenied(err) || apierrors.IsNotFound(err) || meta.IsNoMatchError(err)
+	return isDenied(err) || apierrors.IsNotFound(err)
 }
 
 func (f *Follower) failure() error { return ptr.Deref(f.failed.Load(), nil) }

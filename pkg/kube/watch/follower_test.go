@@ -93,7 +93,7 @@ func TestFollower(t *testing.T) {
 	other.Labels = nil
 	w.MustCreate(configMap("first"), other)
 
-	t.Run("it tells of every change, and of the first objects before it has synced", func(t *testing.T) {
+	t.Run("it reports every change, and the first objects before it has synced", func(t *testing.T) {
 		w, heard, quiet := w.In(t), &told{}, &told{}
 		c, err := client.NewWithWatch(server.Config(t), client.Options{Scheme: scheme.Scheme})
 		apitest.Must(t, err)

@@ -37,9 +37,9 @@ type LateStart struct {
 	// every second.
 	Ready func() bool
 
-	// Start is called on the elected leader, with a context that lasts as long as it leads,
-	// again after an error, and never again after it has returned nil. It must be able to
-	// resume where it failed.
+	// Start is called on the elected leader, with a context that lasts while it leads, again
+	// after an error, and never again after it has returned nil. It must be able to resume where
+	// it failed.
 	Start func(ctx context.Context) error
 
 	crds      client.Reader // a cache of their metadata

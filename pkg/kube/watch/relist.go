@@ -24,12 +24,11 @@ var errRelist = errors.New("listing again, because the API server could not be r
 // again after the API server could not be reached: each once, within the given time after its
 // watch has resumed, at random, so that many clients do not list at once.
 //
-// The API server may have come back with an older state, restored from a snapshot of its
+// The API server may have restarted with an older state, restored from a snapshot of its
 // etcd. Then a resumed watch shows nothing until the restored server has counted up to the
 // resource version that the watch resumed from, and never shows what changed until then.
 // client-go resumes, because the API server has usually just been restarted. Comparing
-// resource versions would not tell: the restored server soon reaches those of the lost
-// state.
+// resource versions would not tell: the restored server soon reaches those of the lost state.
 func RelistAfterOutage(cfg *rest.Config, within time.Duration) *rest.Config {
 	cfg = rest.CopyConfig(cfg)
 	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
@@ -107,7 +106,7 @@ type watchBody struct {
 	io.ReadCloser
 	ctx    context.Context
 	cancel context.CancelCauseFunc
-	relist *time.Timer // nil if it goes on
+	relist *time.Timer // nil while it continues
 	broken func(context.Context)
 }
 

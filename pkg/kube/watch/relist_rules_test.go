@@ -61,7 +61,7 @@ func TestWhichWatchesListAgain(t *testing.T) {
 		"a list's connection broke":           {listing, broken, resuming, true},
 		"it ended in time, then resumed":      {resuming, answer{status: 200, body: http.NoBody}, resuming, false},
 		"refused, then listed":                {resuming, answer{err: refused}, listing, false},
-		"refused, then started anew":          {resuming, answer{err: refused}, starting, false},
+		"refused, then started again":         {resuming, answer{err: refused}, starting, false},
 		"a list was refused, another resumed": {listing, answer{err: refused}, resuming, false},
 		"forbidden, then resumed":             {resuming, answer{status: 403}, resuming, false},
 		"another request was refused":         {"/watched/one", answer{err: refused}, resuming, false},

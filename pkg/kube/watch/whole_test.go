@@ -13,7 +13,7 @@ import (
 )
 
 // What is added to a manager that runs does not start before it is built.
-func TestNothingStartsBeforeItIsWhole(t *testing.T) {
+func TestNothingStartsBeforeItIsComplete(t *testing.T) {
 	mgr := apitest.NewManager(t, &rest.Config{}, runtime.NewScheme(), nil)
 	running, started := make(chan struct{}), make(chan struct{})
 	apitest.Must(t, mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {

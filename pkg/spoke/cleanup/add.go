@@ -34,7 +34,7 @@ type Options struct {
 	// Addon is the UID of the agent's ManagedClusterAddOn.
 	Addon types.UID
 
-	// Stop ends publishing for good and returns once no write is under way.
+	// Stop ends publishing permanently and returns once no write is in progress.
 	Stop func(context.Context) error
 }
 

@@ -16,7 +16,7 @@ func TestMarker(t *testing.T) {
 		data map[string]string
 		want verdict
 	}{
-		"an empty marker tells nothing": {
+		"an empty marker addresses no agent": {
 			want: verdict{Requested: map[string]string{"addonUID": "u1"}},
 		},
 		"our UID: stop": {

@@ -9,7 +9,7 @@
 //  1. The hook ("agent cleanup", a Job) writes the UID of the ManagedClusterAddOn
 //     to it.
 //  2. The agent (this package's controller) stops publishing, waits until none of
-//     its writes is under way, and records the same UID as stopped.
+//     its writes is in progress, and records the same UID as stopped.
 //  3. The hook waits for that, for a limited time because there may be no running
 //     agent. Then it deletes all marked ClusterClaims until none is left.
 //

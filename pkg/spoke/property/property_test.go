@@ -38,7 +38,7 @@ func TestRead(t *testing.T) {
 		"plain property": {
 			want: Property{Name: "location", UID: "u1", Value: "eu"},
 		},
-		"spoke-only label counts whatever its value": {
+		"spoke-only label counts with any value": {
 			change: func(obj map[string]any) {
 				obj["metadata"].(map[string]any)["labels"] = map[string]any{"open-cluster-management.io/spoke-only": "false"}
 			},
@@ -71,21 +71,21 @@ func TestObstacle(t *testing.T) {
 		want     Obstacle
 		reserved Reserved
 	}{
-		"value of one byte passes":                      {Property{Value: "x"}, ObstacleNone, nil},
-		"value of 1024 bytes passes":                    {Property{Value: strings.Repeat("x", 1024)}, ObstacleNone, nil},
-		"value of 1025 bytes is too long":               {Property{Value: strings.Repeat("x", 1025)}, ObstacleTooLong, nil},
-		"bytes count, not characters":                   {Property{Value: strings.Repeat("é", 513)}, ObstacleTooLong, nil},
-		"empty value is not published":                  {Property{}, ObstacleEmpty, nil},
-		"broken UTF-8 is not published":                 {Property{Value: "a\xffb"}, ObstacleNotText, nil},
-		"spoke-only is not published":                   {Property{Value: "x", SpokeOnly: true}, ObstacleSpokeOnly, nil},
-		"the wish comes before the fault in the value":  {Property{SpokeOnly: true}, ObstacleSpokeOnly, nil},
-		"text of other scripts passes":                  {Property{Value: "東京"}, ObstacleNone, nil},
-		"control characters are the owner's own matter": {Property{Value: "a\nb"}, ObstacleNone, nil},
-		"a reserved name is not published":              {Property{Name: "a.ocm.io", Value: "x"}, ObstacleReserved, Reserved{"b", "*.ocm.io"}},
-		"a reserved name with several parts":            {Property{Name: "a.b.ocm.io", Value: "x"}, ObstacleReserved, Reserved{"*.ocm.io"}},
-		"the reserved domain itself passes":             {Property{Name: "ocm.io", Value: "x"}, ObstacleNone, Reserved{"*.ocm.io"}},
-		"a name that only ends alike passes":            {Property{Name: "a.myocm.io", Value: "x"}, ObstacleNone, Reserved{"*.ocm.io"}},
-		"a reserved name that stays on the spoke":       {Property{Name: "a.ocm.io", SpokeOnly: true}, ObstacleSpokeOnly, Reserved{"*"}},
+		"value of one byte passes":                          {Property{Value: "x"}, ObstacleNone, nil},
+		"value of 1024 bytes passes":                        {Property{Value: strings.Repeat("x", 1024)}, ObstacleNone, nil},
+		"value of 1025 bytes is too long":                   {Property{Value: strings.Repeat("x", 1025)}, ObstacleTooLong, nil},
+		"bytes count, not characters":                       {Property{Value: strings.Repeat("é", 513)}, ObstacleTooLong, nil},
+		"empty value is not published":                      {Property{}, ObstacleEmpty, nil},
+		"broken UTF-8 is not published":                     {Property{Value: "a\xffb"}, ObstacleNotText, nil},
+		"spoke-only is not published":                       {Property{Value: "x", SpokeOnly: true}, ObstacleSpokeOnly, nil},
+		"the label takes precedence over the invalid value": {Property{SpokeOnly: true}, ObstacleSpokeOnly, nil},
+		"text of other scripts passes":                      {Property{Value: "東京"}, ObstacleNone, nil},
+		"control characters are the owner's own matter":     {Property{Value: "a\nb"}, ObstacleNone, nil},
+		"a reserved name is not published":                  {Property{Name: "a.ocm.io", Value: "x"}, ObstacleReserved, Reserved{"b", "*.ocm.io"}},
+		"a reserved name with several parts":                {Property{Name: "a.b.ocm.io", Value: "x"}, ObstacleReserved, Reserved{"*.ocm.io"}},
+		"the reserved domain itself passes":                 {Property{Name: "ocm.io", Value: "x"}, ObstacleNone, Reserved{"*.ocm.io"}},
+		"a name that only ends alike passes":                {Property{Name: "a.myocm.io", Value: "x"}, ObstacleNone, Reserved{"*.ocm.io"}},
+		"a reserved name that stays on the spoke":           {Property{Name: "a.ocm.io", SpokeOnly: true}, ObstacleSpokeOnly, Reserved{"*"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := tc.property.Obstacle(tc.reserved); got != tc.want {
@@ -101,7 +101,7 @@ func TestStripKeepsWhatReadReads(t *testing.T) {
 		change func(map[string]any)
 		want   map[string]any
 	}{
-		"everything else goes": {
+		"everything else is dropped": {
 			want: map[string]any{
 				"apiVersion": "about.k8s.io/v1beta1",
 				"kind":       "ClusterProperty",

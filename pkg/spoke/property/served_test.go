@@ -1,7 +1,6 @@
 package property
 
 import (
-	"context"
 	"errors"
 	"testing"
 
@@ -10,6 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 )
 
 // discovered responds for each version; a version it lacks is not served.
@@ -23,14 +24,9 @@ func (d discovered) ServerResourcesForGroupVersion(groupVersion string) (*metav1
 	return &metav1.APIResourceList{APIResources: []metav1.APIResource{{Kind: Kind}}}, err
 }
 
-// got responds to every Get with one error.
-type got struct {
-	client.Reader
-	err error
-}
-
-func (g got) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOption) error {
-	return g.err
+// responding is a reader that responds to every Get with one error.
+func responding(err error) client.Reader {
+	return apitest.Getter(func(client.ObjectKey, client.Object) error { return err })
 }
 
 var (
@@ -70,7 +66,7 @@ func TestObserve(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			api, err := Observe(t.Context(), tc.served, got{err: tc.crd})
+			api, err := Observe(t.Context(), tc.served, responding(tc.crd))
 			if !errors.Is(err, tc.wantErr) {
 				t.Fatalf("error = %v, want %v", err, tc.wantErr)
 			}
@@ -100,7 +96,7 @@ func TestGone(t *testing.T) {
 		"no API and the CRD cannot be read: no answer": {api: API{Absent: true}, get: errAPI, wantErr: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			gone, err := Gone(t.Context(), got{err: tc.get}, tc.api, "a")
+			gone, err := Gone(t.Context(), responding(tc.get), tc.api, "a")
 			if gone != tc.want || (err != nil) != tc.wantErr {
 				t.Errorf("Gone = %v, %v; want %v, error %v", gone, err, tc.want, tc.wantErr)
 			}

@@ -11,8 +11,8 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/spoke/property"
 )
 
-// observed is the property and the claim of one name, either of which may be nil, and which
-// names are reserved.
+// observed is the property and the claim of one name, either may be nil, and which names are
+// reserved.
 type observed struct {
 	property *property.Property
 	claim    *clusterv1alpha1.ClusterClaim
@@ -45,8 +45,8 @@ func desiredClaim(seen observed, version string) *clusterv1alpha1.ClusterClaim {
 	return claim
 }
 
-// withOwner returns the references with owner in place of all earlier references to
-// that property, whatever their version and UID, and all others unchanged.
+// withOwner returns the references with owner in place of all earlier references to that
+// property, of any version and UID, and all others unchanged.
 func withOwner(refs []metav1.OwnerReference, owner metav1.OwnerReference) []metav1.OwnerReference {
 	toProperty := func(ref metav1.OwnerReference) bool {
 		version, err := schema.ParseGroupVersion(ref.APIVersion)

@@ -120,7 +120,7 @@ func TestForeign(t *testing.T) {
 		claim *clusterv1alpha1.ClusterClaim
 		want  bool
 	}{
-		"no claim is nobody's":           {nil, false},
+		"no claim":                       {nil, false},
 		"a marked claim is ours":         {published(nil), false},
 		"without the mark it is foreign": {published(func(c *clusterv1alpha1.ClusterClaim) { c.Labels = nil }), true},
 		"another tool's mark is not ours": {published(func(c *clusterv1alpha1.ClusterClaim) {

@@ -3,8 +3,8 @@
 //
 // It owns the ClusterClaims that carry the mark (contract.LabelManagedBy). On them it owns
 // spec.value, the mark and the owner reference to the property, and keeps the labels,
-// annotations and owner references of others. A claim without the mark belongs to somebody
-// else and is never touched. Nobody else writes marked claims; the garbage collector
+// annotations and owner references of others. A claim without the mark belongs to another
+// client and is never touched. No other client writes marked claims; the garbage collector
 // deletes a claim whose property is gone, but this controller does so sooner.
 //
 // Reads, from caches: ClusterProperties at the served version, ClusterClaims. Before it

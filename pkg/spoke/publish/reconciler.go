@@ -97,7 +97,7 @@ func (r *Reconciler) patch(ctx context.Context, want, current *clusterv1alpha1.C
 }
 
 // prune deletes a claim of ours whose property is gone or must not be published. The
-// optimistic lock protects a claim that somebody has taken over meanwhile.
+// optimistic lock protects a claim that another client has taken over meanwhile.
 func (r *Reconciler) prune(ctx context.Context, seen observed) error {
 	claim := seen.claim
 	if seen.property == nil {

@@ -344,7 +344,7 @@ func TestContestedClaimWaits(t *testing.T) {
 		harm(n)
 		b.mustReconcile()
 	}
-	for n := range kube.RepairsAtOnce { // these are nobody's repairs
+	for n := range kube.RepairsAtOnce { // these are not repairs
 		b.edit(fmt.Sprint(n))
 		b.mustReconcile()
 	}

@@ -67,7 +67,7 @@ type Options struct {
 // when the options change.
 func Add(mgr manager.Manager, opts Options) error {
 	c, err := controller.New(ControllerName, mgr, controller.Options{
-		// There is one object, and the reconciler has state of its own.
+		// There is one object, and the reconciler has its own state.
 		MaxConcurrentReconciles: 1,
 		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](
 			firstRetry, lastRetry),

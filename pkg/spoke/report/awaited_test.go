@@ -31,7 +31,7 @@ func TestClaimsAreAwaitedUntilTheyAreLate(t *testing.T) {
 		"a new property: its claim counts and is awaited": {
 			properties: props("a"), counted: ours("a"), wait: 5 * time.Second, after: since{"a": begin},
 		},
-		"the claim came: no longer awaited": {
+		"the claim was created: no longer awaited": {
 			before: since{"a": after(-time.Second)}, properties: props("a"),
 			claims: ours("a"), counted: ours("a"), after: since{},
 		},
@@ -40,14 +40,14 @@ func TestClaimsAreAwaitedUntilTheyAreLate(t *testing.T) {
 			properties: props("late", "soon", "new"), counted: ours("new", "soon"), wait: time.Second,
 			after: since{"late": after(-5 * time.Second), "soon": after(-4 * time.Second), "new": begin},
 		},
-		"a claim of somebody else is an answer": {
+		"another client's claim is an answer": {
 			properties: props("a"), claims: theirs("a"), counted: theirs("a"), after: since{},
 		},
 		"a property that is not to be published is not waited for": {
 			before:     since{"kept": after(-time.Second)},
 			properties: []property.Property{{Name: "kept", Value: "v", SpokeOnly: true}, {Name: "empty"}}, after: since{},
 		},
-		"the property went: no longer awaited": {
+		"the property was deleted: no longer awaited": {
 			before: since{"a": after(-time.Second)}, after: since{},
 		},
 	} {

@@ -129,7 +129,7 @@ func (r *EventReconciler) Reconcile(ctx context.Context, _ reconcile.Request) (r
 }
 
 // emit creates an event and returns how long until the next one for the notice. A refused event
-// is no error: whatever else the agent does goes on.
+// is no error: everything else that the agent does continues.
 func (r *EventReconciler) emit(ctx context.Context, n notice, note string, now time.Time) time.Duration {
 	event := r.event(n, note, now)
 	number, end := kube.PeriodOfEvent(event, now)

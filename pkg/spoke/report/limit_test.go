@@ -34,7 +34,7 @@ func TestPredictCut(t *testing.T) {
 			claims: ours("b", "a"), limit: Limit{Custom: 2},
 			want: cut{custom: 2},
 		},
-		"one more: the last by name goes, whoever made it": {
+		"one more: the last by name is cut off, also another client's": {
 			claims: append(ours("c", "a"), theirs("b")...), limit: Limit{Custom: 2},
 			want: cut{custom: 3, ours: []string{"c"}},
 		},

@@ -21,7 +21,7 @@ func TestPropertiesAreCountedByState(t *testing.T) {
 		claims: append(ours("a", "b", "d", "gone"), theirs("c")...),
 	}
 	m.show(count(seen))
-	// c is somebody else's, d is the fourth claim, and e has none.
+	// c is another client's, d is the fourth claim, and e has none.
 	want := map[string]float64{"Published": 2, "CutOff": 1, "LeftOut": 3, "SpokeOnly": 1}
 	if diff := cmp.Diff(want, apitest.Shown(t, m, "cluster_inventory_agent_properties")); diff != "" {
 		t.Errorf("properties (-want +got):\n%s", diff)

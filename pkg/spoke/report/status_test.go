@@ -40,7 +40,7 @@ func TestDesiredCondition(t *testing.T) {
 			},
 			status: "True", reason: "Published", message: "1 property published.",
 		},
-		"a problem comes first": {
+		"a problem is first": {
 			seen: observed{api: served, limit: many, problem: "The Secret is broken.",
 				properties: props("a"), claims: ours("a")},
 			status: "False", reason: "HubKubeconfigInvalid", message: "The Secret is broken.",
@@ -79,7 +79,7 @@ func TestDesiredCondition(t *testing.T) {
 			status: "False", reason: "PartiallyPublished",
 			message: "1 of 2 properties published. Left out: b.example.com (its name is reserved).",
 		},
-		"a claim of ours that somebody labeled to stay": {
+		"our claim, labeled to stay": {
 			seen: observed{
 				api:        served,
 				limit:      many,
@@ -118,7 +118,7 @@ func TestDesiredCondition(t *testing.T) {
 			seen:   observed{api: served, limit: Limit{Custom: 1}, claims: theirs("a", "b")},
 			status: "True", reason: "Published", message: "There are no properties.",
 		},
-		"left out weighs more than cut off, both are told": {
+		"left out weighs more than cut off, both are reported": {
 			seen: observed{
 				api:        served,
 				limit:      Limit{Custom: 1},

@@ -40,15 +40,22 @@ const (
 	WatchExpired    Kind = "watch-expired"
 )
 
-// SlowWebhook is a fault of all writes into one namespace, the key's object: each takes effect
-// only after SlowFor, as if a slow admission webhook had to admit it.
-const SlowWebhook Kind = "slow-webhook"
+// Faults of all writes into one namespace, the key's object: each takes effect only after SlowFor,
+// as if a slow admission webhook had to admit it. API servers grant webhooks at most 30 seconds.
+const (
+	SlowWebhook    Kind = "slow-webhook"
+	SlowWebhook29s Kind = "slow-webhook-29s"
+)
 
-// Lagging is an API server that is cut off from etcd when the program starts: after the program's
-// first write took effect, the program is killed. When it starts again, lists from the API server's
-// cache show what there was before, and watches show nothing newer, until LagFor after the first of
-// these lists. Reads that must be current are.
-const Lagging Kind = "lagging"
+// An API server that is cut off from etcd when the program starts: after the program's first write
+// took effect, the program is killed. When it starts again, lists from the API server's cache show
+// what there was before, and watches show nothing newer, until LagFor after the first of these lists.
+// Reads that must be current are.
+const (
+	Lagging    Kind = "lagging"
+	Lagging1s  Kind = "lagging-1s"
+	Lagging60s Kind = "lagging-60s"
+)
 
 // How long faults last.
 const (
@@ -56,21 +63,31 @@ const (
 	DelayFor   = 5 * time.Second
 	DropFor    = 3 * time.Second
 	CloseEvery = time.Second
-	SlowFor    = 8 * time.Second
-	LagFor     = 10 * time.Second
+)
+
+// How long a write is slow and an API server lags, by the kind of the fault.
+var (
+	SlowFor = map[Kind]time.Duration{SlowWebhook: 8 * time.Second, SlowWebhook29s: 29 * time.Second}
+	LagFor  = map[Kind]time.Duration{
+		Lagging: 10 * time.Second, Lagging1s: time.Second, Lagging60s: time.Minute,
+	}
 )
 
 // None is a run without a fault.
 const None Kind = "none"
 
 // OfWrites are the faults of a write, OfEvents those of an event and OfWatches those of all
-// watches of a kind.
+// watches of a kind, OfNamespaces those of all writes into a namespace, and OfStarts those of a
+// program that starts.
 var (
 	OfWrites = []Kind{
 		KillBefore, KillAfter, Lost, Hang, Status409, Status422, Status429, Status500, Status503, Status504,
 	}
 	OfEvents  = []Kind{EventDelayed, EventDropped, EventDuplicated}
 	OfWatches = []Kind{WatchClosed, WatchExpired}
+
+	OfNamespaces = []Kind{SlowWebhook, SlowWebhook29s}
+	OfStarts     = []Kind{Lagging, Lagging1s, Lagging60s}
 )
 
 // Key names a write or an event by what it is, so that another run of the same story has it,
@@ -104,8 +121,8 @@ func ParseKey(text string) (Key, error) {
 	return Key{Verb: fields[0], Resource: fields[1], Object: fields[2], N: n}, nil
 }
 
-// Fault is one fault. Faults of all watches of a kind use only the key's Resource, SlowWebhook only
-// its Object.
+// Fault is one fault. Faults of all watches of a kind use only the key's Resource, those of all
+// writes into a namespace only its Object.
 type Fault struct {
 	Kind Kind
 	Key  Key

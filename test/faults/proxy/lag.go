@@ -74,7 +74,7 @@ func (p *Proxy) showPast(w http.ResponseWriter, r *http.Request, info *request.R
 	case info.Verb == "list" && version != "":
 		p.mu.Lock()
 		if p.lag.timer == nil {
-			p.lag.timer = time.AfterFunc(LagFor, func() {
+			p.lag.timer = time.AfterFunc(LagFor[p.fault.Kind], func() {
 				p.mu.Lock()
 				defer p.mu.Unlock()
 				if p.lag.over == over {

@@ -37,19 +37,19 @@ func TestWritesIntoOneNamespaceAreSlow(t *testing.T) {
 		var took time.Duration
 		select {
 		case took = <-done:
-		case <-time.After(SlowFor / 2):
-			if time.Since(p.LastWrite()) > SlowFor/4 {
+		case <-time.After(SlowFor[SlowWebhook] / 2):
+			if time.Since(p.LastWrite()) > SlowFor[SlowWebhook]/4 {
 				t.Error("a slow write is forgotten")
 			}
 			took = <-done
 		}
-		if took < SlowFor {
+		if took < SlowFor[SlowWebhook] {
 			t.Errorf("it took %s", took)
 		}
 		createIn(t, c, "n")
 	}
 	writes := p.Record().Writes
-	if p.Record().Fired.IsZero() || !writes[1].Injected || writes[1].Done.Sub(writes[1].At) < SlowFor || writes[2].Injected {
+	if p.Record().Fired.IsZero() || !writes[1].Injected || writes[1].Done.Sub(writes[1].At) < SlowFor[SlowWebhook] || writes[2].Injected {
 		t.Errorf("record %+v", p.Record())
 	}
 	if err := p.Broken(); err != nil {
@@ -57,7 +57,27 @@ func TestWritesIntoOneNamespaceAreSlow(t *testing.T) {
 	}
 }
 
+func TestEveryFaultThatLastsHasItsTime(t *testing.T) {
+	for _, kind := range OfStarts {
+		if LagFor[kind] < time.Second {
+			t.Errorf("%s lasts %s", kind, LagFor[kind])
+		}
+	}
+	for _, kind := range OfNamespaces {
+		if SlowFor[kind] < time.Second || SlowFor[kind] >= 30*time.Second {
+			t.Errorf("%s takes %s; an API server grants a webhook 30 seconds", kind, SlowFor[kind])
+		}
+	}
+}
+
 func TestALaggingServerShowsThePast(t *testing.T) {
+	for _, kind := range []Kind{Lagging, Lagging1s} {
+		t.Run(string(kind), func(t *testing.T) { testLag(t, kind) })
+	}
+}
+
+func testLag(t *testing.T, kind Kind) {
+	t.Helper()
 	t.Parallel()
 	var asked []string
 	s := &server{events: []string{configMap("ADDED", "new"), configMap("ADDED", "last")}}
@@ -66,7 +86,7 @@ func TestALaggingServerShowsThePast(t *testing.T) {
 	p.reverse.Transport = p.transport
 	killed := 0
 	p.Past("7")
-	p.Begin(Fault{Kind: Lagging}, func() { killed++ })
+	p.Begin(Fault{Kind: kind}, func() { killed++ })
 	list := func(opts metav1.ListOptions) string {
 		t.Helper()
 		asked = nil
@@ -96,7 +116,7 @@ func TestALaggingServerShowsThePast(t *testing.T) {
 	if diff := cmp.Diff([]string{"ADDED new", "ADDED last"}, shownSince(t, c, "7")); diff != "" {
 		t.Error(diff)
 	}
-	if took := time.Since(began); took < LagFor || p.Lags() {
+	if took := time.Since(began); took < LagFor[kind] || p.Lags() {
 		t.Errorf("the watch showed something after %s; it lags: %t", took, p.Lags())
 	}
 	if got := list(informers); got != "[resourceVersion=0]" {

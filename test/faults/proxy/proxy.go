@@ -69,6 +69,7 @@ type Proxy struct {
 	last    time.Time // of the last write that is recorded
 	slow    int       // the writes that are held
 	lag     lag
+	shift   time.Duration
 	outage  bool
 	broken  []error
 }
@@ -99,7 +100,7 @@ func New(cfg *rest.Config) (*Proxy, error) {
 			r.Out.Header.Set("Accept", onlyJSON(r.In.Header.Get("Accept")))
 		},
 		FlushInterval:  -1, // watches
-		ModifyResponse: p.followWatch,
+		ModifyResponse: p.modify,
 		ErrorHandler:   p.failed,
 		ErrorLog:       log.New(io.Discard, "", 0), // clients that went away
 	}
@@ -247,6 +248,9 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		p.breaks(err)
 		panic(http.ErrAbortHandler)
 	}
+	if err := p.shiftRequest(r); err != nil { // the program was killed meanwhile
+		panic(http.ErrAbortHandler)
+	}
 	if !isWrite(info, r) {
 		if p.showPast(w, r, info) {
 			return
@@ -337,9 +341,9 @@ func (p *Proxy) write(w http.ResponseWriter, r *http.Request, key Key) {
 			panic(http.ErrAbortHandler)
 		}
 		forward(w)
-	case SlowWebhook:
+	case SlowWebhook, SlowWebhook29s:
 		defer p.holds()()
-		timer := time.NewTimer(SlowFor)
+		timer := time.NewTimer(SlowFor[fault])
 		defer timer.Stop()
 		select {
 		case <-timer.C:
@@ -347,7 +351,7 @@ func (p *Proxy) write(w http.ResponseWriter, r *http.Request, key Key) {
 			panic(http.ErrAbortHandler)
 		}
 		forward(w)
-	case Lagging:
+	case Lagging, Lagging1s, Lagging60s:
 		forward(httptest.NewRecorder())
 		p.lags()
 		p.killProgram()
@@ -385,7 +389,8 @@ func (p *Proxy) begin(key Key) (write *Write, fault Kind) {
 	isFirst := p.record.Fired.IsZero()
 	namespace, _, _ := strings.Cut(key.Object, "/")
 	if slices.Contains(OfWrites, p.fault.Kind) && p.fault.Key == key && isFirst ||
-		p.fault.Kind == Lagging && isFirst || p.fault.Kind == SlowWebhook && p.fault.Key.Object == namespace {
+		slices.Contains(OfStarts, p.fault.Kind) && isFirst ||
+		slices.Contains(OfNamespaces, p.fault.Kind) && p.fault.Key.Object == namespace {
 		write.Injected, fault = true, p.fault.Kind
 		p.fired()
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/endpoints/request"
 )
 
 // stream is one watch.
@@ -36,15 +37,21 @@ type event struct {
 const expired = `{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure",` +
 	`"message":"too old resource version (injected)","reason":"Expired","code":410}}` + "\n"
 
-// followWatch makes the events of a watch pass one by one.
-func (p *Proxy) followWatch(response *http.Response) error {
+// modify does to an answer of the API server what the program is to see of it.
+func (p *Proxy) modify(response *http.Response) error {
 	info, err := p.infos.NewRequestInfo(response.Request)
 	if err != nil {
 		return err
 	}
 	if info.Verb != "watch" || response.StatusCode != http.StatusOK {
-		return nil
+		return p.shiftAnswer(response, info)
 	}
+	p.followWatch(response, info)
+	return nil
+}
+
+// followWatch makes the events of a watch pass one by one.
+func (p *Proxy) followWatch(response *http.Response, info *request.RequestInfo) {
 	from, to := io.Pipe()
 	s := &stream{
 		proxy: p, resource: resourceOf(info), upstream: response.Body, to: to, counts: map[Key]int{},
@@ -55,7 +62,6 @@ func (p *Proxy) followWatch(response *http.Response) error {
 	p.mu.Unlock()
 	go s.copy(response.Body)
 	response.Body = &watched{PipeReader: from, stream: s}
-	return nil
 }
 
 // watched is the body that the program reads.
@@ -85,6 +91,9 @@ func (s *stream) copy(from io.Reader) {
 		if err := json.Unmarshal(frame, &e); err != nil {
 			s.proxy.breaks(fmt.Errorf("event of %s: %w", s.resource, err))
 			return
+		}
+		if by := s.proxy.shifts(); by != 0 {
+			frame = shifted(frame, by)
 		}
 		if !s.pass(append(frame, '\n'), s.happens(e)) {
 			return

@@ -54,9 +54,9 @@ func CacheOptions() map[client.Object]cache.ByObject {
 }
 
 // trimRequest keeps the fields that the judgement reads, and of decided requests only the
-// decision. The metadata of a request that may be approved stays, because the approval
-// writes it back. Anybody who may create requests may label them as this addon's and fill
-// them, so of an oversized one only what its refusal shows is kept.
+// decision. The metadata of a request that may be approved stays, because the approval writes
+// it back. Any user who may create requests may label them as this addon's and make them
+// large, so only what a refusal shows is kept of an oversized one.
 func trimRequest(obj any) (any, error) {
 	request, ok := obj.(*certificatesv1.CertificateSigningRequest)
 	if !ok {

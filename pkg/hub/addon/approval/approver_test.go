@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 )
 
 // accept makes the hub accept a cluster.
@@ -149,7 +150,7 @@ func TestRequestIsApprovedOnlyWithoutObjection(t *testing.T) {
 		}
 	}
 	for name, csr := range map[string]*certificatesv1.CertificateSigningRequest{
-		"denied by somebody":                 denied,
+		"denied":                             denied,
 		"of a cluster that is not accepted":  w.csr(refused.Name),
 		"of a cluster without the addon":     w.csr(bare.Name),
 		"of no cluster of this hub":          w.csr("no-such-cluster"),
@@ -172,7 +173,7 @@ func TestRequestIsApprovedOnlyWithoutObjection(t *testing.T) {
 // startApprover runs the approver on a manager's cache and returns a client of it.
 func (w *world) startApprover() client.Client {
 	w.T.Helper()
-	mgr := apitest.NewManager(w.T, w.Wire.Tap(hub.Config(w.T)), w.Scheme(), CacheOptions())
+	mgr := ocmtest.NewManager(w.T, w.Wire.Tap(hub.Config(w.T)), CacheOptions())
 	apitest.Must(w.T, Add(w.T.Context(), mgr))
 	apitest.Run(w.T, mgr.Start)
 	return mgr.GetClient()
@@ -267,7 +268,7 @@ func TestTrimRequest(t *testing.T) {
 		change func(*request)
 		want   *request
 	}{
-		"pending, whole but for what is not read": {func(*request) {}, whole},
+		"pending, complete except for unread fields": {func(*request) {}, whole},
 		"decided, in outline": {func(r *request) {
 			r.Status.Conditions = append(r.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
 				Type: certificatesv1.CertificateApproved, Status: "True", Message: much,

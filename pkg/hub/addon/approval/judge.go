@@ -46,7 +46,7 @@ const (
 	agentDNSName = contract.AddonName + ".addon.open-cluster-management.io"
 )
 
-// isDecided reports whether a request has been approved or denied, by anybody.
+// isDecided reports whether a request has been approved or denied, by any client.
 func isDecided(request *certificatesv1.CertificateSigningRequest) bool {
 	return slices.ContainsFunc(request.Status.Conditions, isDecision)
 }

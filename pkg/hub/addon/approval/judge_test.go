@@ -96,7 +96,7 @@ func TestJudge(t *testing.T) {
 		refusal string // part of the reason; empty means approved
 	}{
 		"as the klusterlet asks": {spoil: func(*request) {}},
-		"an older klusterlet adds the group of everybody": {spoil: func(r *request) {
+		"an older klusterlet adds the group system:authenticated": {spoil: func(r *request) {
 			r.x509.Subject.Organization = append(r.x509.Subject.Organization, "system:authenticated")
 		}},
 		"without a DNS name": {spoil: func(r *request) { r.x509.DNSNames = nil }},
@@ -167,7 +167,7 @@ func TestJudge(t *testing.T) {
 				"open-cluster-management.io/csr-user": "system:open-cluster-management:c2:agent-7",
 			}
 		}, refusal: "requester"},
-		"through gRPC for nobody": {spoil: func(r *request) { r.csr.Spec.Username = grpcServer }, refusal: "requester"},
+		"through gRPC without a user": {spoil: func(r *request) { r.csr.Spec.Username = grpcServer }, refusal: "requester"},
 		"an addon's agent of a cluster called cluster": {spoil: func(r *request) {
 			r.cluster.Name = "cluster"
 			r.csr.Spec.Username = "system:open-cluster-management:cluster:c9:addon:other:agent:other"
@@ -223,13 +223,13 @@ func TestJudge(t *testing.T) {
 			spoil:   func(r *request) { r.x509.Subject.Organization[0] = addonGroup },
 			refusal: "organizations",
 		},
-		"the group of everybody twice": {spoil: func(r *request) {
+		"the group system:authenticated twice": {spoil: func(r *request) {
 			r.x509.Subject.Organization = append(r.x509.Subject.Organization, "system:authenticated", "system:authenticated")
 		}, refusal: "organizations"},
 		"another encoding of the subject": {spoil: func(r *request) {
 			all := r.x509.Subject
 			r.x509.Subject = pkix.Name{}
-			for _, group := range all.Organization { // each in a set of its own
+			for _, group := range all.Organization { // each in a separate set
 				r.x509.Subject.ExtraNames = append(r.x509.Subject.ExtraNames,
 					pkix.AttributeTypeAndValue{Type: asn1.ObjectIdentifier{2, 5, 4, 10}, Value: group})
 			}

@@ -89,7 +89,7 @@ func TestDecideConfiguration(t *testing.T) {
 		},
 		"the cluster's turn has not come: the configuration was edited": {addon: []change{refersTo("good", "h0")}},
 		"the hash is not known yet":                                     {addon: []change{refersTo("good", "")}},
-		"a mistake in an edit matters only to clusters whose turn has come": {
+		"an error in an edit matters only to clusters whose turn has come": {
 			addon: []change{refersTo("bad", "h0")},
 		},
 		"it is wrong": {

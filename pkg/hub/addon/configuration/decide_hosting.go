@@ -18,10 +18,10 @@ func WantedHost(addon *addonv1beta1.ManagedClusterAddOn) string {
 	return addon.Annotations[addonv1beta1.HostingClusterNameAnnotationKey]
 }
 
-// MayMove reports whether an agent may leave its cluster for a hosting one: as long as it
-// has never been available or reported anything. An addon that is installed by a Placement
-// is created without the annotation, and on a cluster without nodes its agent never runs.
-// That an agent is unavailable now means nothing: it may be unreachable.
+// MayMove reports whether an agent may leave its cluster for a hosting one: while it has
+// never been available or reported anything. An addon that is installed by a Placement is
+// created without the annotation, and on a cluster without nodes its agent never runs. That
+// an agent is unavailable now means nothing: it may be unreachable.
 func MayMove(addon *addonv1beta1.ManagedClusterAddOn, runs string) bool {
 	wanted := WantedHost(addon)
 	return runs == "" && wanted != "" && wanted != addon.Namespace && addon.DeletionTimestamp.IsZero() &&

@@ -29,7 +29,7 @@ func TestAHostedAgentHasANamespaceOfItsOwn(t *testing.T) {
 	if one == another {
 		t.Errorf("two clusters share the namespace %s", one)
 	}
-	// Somebody names a cluster so that its namespace could be that of another one.
+	// A user names a cluster so that its namespace could be that of another one.
 	name := strings.TrimPrefix(one, "cluster-inventory-")
 	if len(validation.IsDNS1123Label(name)) == 0 && ownwork.HostedNamespace(name) == one {
 		t.Errorf("the cluster %s shares the namespace %s", name, one)
@@ -162,7 +162,7 @@ func TestDecideNamespace(t *testing.T) {
 			want: "cluster-inventory-c1"},
 		"hosted, and its own namespace named": {chosen: naming("cluster-inventory-c1"),
 			at: Location{Host: "h"}, want: "cluster-inventory-c1"},
-		"hosted, beside the host's own":      {at: Location{Host: "h", HostsOwn: "agents"}, want: "cluster-inventory-c1"},
+		"hosted, next to the host's own":     {at: Location{Host: "h", HostsOwn: "agents"}, want: "cluster-inventory-c1"},
 		"hosted, with manifests that can be": {at: Location{Host: "h"}, manifests: "2", want: "cluster-inventory-c1"},
 		"hosted, in a namespace that others may name, too": {
 			chosen: naming("shared"), at: Location{Host: "h"},
@@ -180,7 +180,7 @@ func TestDecideNamespace(t *testing.T) {
 			refused: "InstallNamespaceTaken: The agent's namespace cluster-inventory-c1 on hosting cluster h is in use by that " +
 				"cluster's own agent; disable the addon on cluster h, and enable it again with another install namespace",
 		},
-		"hosted beside it from before": {
+		"already hosted next to it": {
 			at:   Location{Host: "h", HostsOwn: "cluster-inventory-c1", Namespace: "cluster-inventory-c1"},
 			want: "cluster-inventory-c1",
 		},
@@ -189,7 +189,7 @@ func TestDecideNamespace(t *testing.T) {
 			refused: "InstallNamespaceTaken: AddOnDeploymentConfig configs/a: spec.agentInstallNamespace is cluster-inventory-c2, " +
 				"which is in use by the agent of cluster c2, which this cluster hosts; choose another namespace",
 		},
-		"in the namespace of one that came later": {
+		"in the namespace of a later one": {
 			chosen: naming("cluster-inventory-c2"), at: Location{GuestOf: guests, Namespace: "cluster-inventory-c2"},
 			want: "cluster-inventory-c2",
 		},

@@ -8,8 +8,9 @@ import (
 )
 
 // decideRevision chooses the AgentRevision of a cluster's addon. As long as Open Cluster
-// Management has not assigned one, the spoke stays as it is: its turn may not have come,
-// whatever the condition Configured says, which lags behind changes of the definition.
+// Management has not assigned one, the spoke stays as it is: its turn may not have come, even
+// if the condition Configured says otherwise, because it lags behind changes of the
+// definition.
 func decideRevision(
 	addon *addonv1beta1.ManagedClusterAddOn, definition *addonv1beta1.ClusterManagementAddOn,
 	find func(name addonv1beta1.ConfigReferent) *configuration,
@@ -28,7 +29,7 @@ func decideRevision(
 		"ClusterManagementAddOn %s names no AgentRevision among its defaultConfigs", definition.Name)
 }
 
-// common holds the values of all clusters without a configuration of their own.
+// common holds the values of all clusters without their own configuration.
 type common struct {
 	manifests.Values
 

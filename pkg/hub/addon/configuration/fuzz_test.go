@@ -27,8 +27,8 @@ func FuzzProxySettings(f *testing.F) {
 	})
 }
 
-// Whatever the annotation of a cluster says about registries, the image that comes of it is a
-// name with the same tag and digest, or a mistake is told in a few words that quote nothing.
+// Any annotation about a cluster's registries results in an image with the same tag and
+// digest, or in a short error that quotes nothing.
 func FuzzRegistries(f *testing.F) {
 	f.Add(`{"registries":[{"source":"quay.io/ocm","mirror":"mirror.example.com:5000/ocm"}]}`)
 	f.Add(`{"registries":[{"mirror":"mirror.example.com/"},{"source":"quay.io","mirror":"https://user:password@m"}]}`)

@@ -25,8 +25,8 @@ func DeploymentConfigKind() Kind {
 	return Kind{utils.AddOnDeploymentConfigGVR, "AddOnDeploymentConfig"}
 }
 
-// RevisionKind holds what an upgrade changes. It is a kind of its own, so that clusters
-// that name an AddOnDeploymentConfig are upgraded like the others.
+// RevisionKind holds what an upgrade changes. It is a separate kind, so that clusters that
+// name an AddOnDeploymentConfig are upgraded like the others.
 func RevisionKind() Kind {
 	return Kind{schema.GroupVersionResource{
 		Group: contract.AgentRevisionGroup, Version: contract.AgentRevisionVersion, Resource: contract.AgentRevisionResource,

@@ -37,7 +37,7 @@ type Outcomes struct {
 
 var _ conditions.Source = &Outcomes{}
 
-// NewOutcomes returns outcomes of which none is known yet; reader reads the addons.
+// NewOutcomes returns empty outcomes; reader reads the addons.
 func NewOutcomes(reader client.Reader) *Outcomes { return &Outcomes{reader: reader} }
 
 // Record records what was decided about a cluster, unless that is unknown, and what its spoke
@@ -69,8 +69,8 @@ func (o *Outcomes) Type() string { return contract.ConditionConfigurationApplied
 func (o *Outcomes) Subscribe(changed func(cluster string)) { o.changed = changed }
 
 // Desired implements conditions.Source. Until there is an outcome, an existing condition
-// stays, and a missing one stays absent: after a start, a cluster that waits for its turn
-// has none for a long time. That delays no other condition, and nobody asks again.
+// stays, and a missing one stays absent: after a start, a cluster that waits for its turn has
+// none for a long time. That delays no other condition, and no caller asks again.
 func (o *Outcomes) Desired(ctx context.Context, cluster string) (*conditions.Desired, error) {
 	if known, ok := o.byCluster.Get(cluster); ok {
 		return configurationApplied(known), nil

@@ -17,7 +17,7 @@ type Sources struct {
 	Revisions         *Store
 }
 
-// Decision is what the configuration of a cluster comes to.
+// Decision is the result of a cluster's configuration.
 type Decision struct {
 	// Known is false while the configuration that applies is unknown.
 	Known bool

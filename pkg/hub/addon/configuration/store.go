@@ -54,7 +54,7 @@ func NewRevisions(indexer toolscache.Store, synced toolscache.InformerSynced) *S
 	}
 }
 
-// finder returns find, or nil as long as it may miss existing configurations.
+// finder returns find, or nil while it may miss existing configurations.
 func (c *Store) finder() func(addonv1beta1.ConfigReferent) *configuration {
 	if c.synced != nil && !c.synced() {
 		return nil
@@ -168,7 +168,7 @@ func (c *Store) Handler(addons toolscache.Indexer, enqueue func(cluster string))
 	enqueueAddons := func(config *unstructured.Unstructured, matters func(*addonv1beta1.ManagedClusterAddOn) bool) {
 		found, err := addons.ByIndex(IndexAddonByConfiguration, c.kind.key(keyOf(config)))
 		if err != nil {
-			return // there is no such index: a mistake that every test would reveal
+			return // there is no such index: a bug that every test would reveal
 		}
 		for _, obj := range found {
 			if addon, ok := obj.(*addonv1beta1.ManagedClusterAddOn); ok && matters(addon) {

@@ -76,7 +76,7 @@ func (o overrides) applyTo(v manifests.Values) manifests.Values {
 }
 
 // fieldErrors are those in a configuration, each with its field. They never contain values of
-// fields in which somebody may have put a password.
+// fields that may hold a password.
 type fieldErrors []string
 
 func (m *fieldErrors) add(field, format string, args ...any) {
@@ -84,7 +84,7 @@ func (m *fieldErrors) add(field, format string, args ...any) {
 }
 
 // configurationSpec is the spec of an AddOnDeploymentConfig, with quantities that are not
-// parsed yet: a mistake in one must name its field.
+// parsed yet: an error in one must name its field.
 type configurationSpec struct {
 	CustomizedVariables   []addonv1beta1.CustomizedVariable `json:"customizedVariables"`
 	NodePlacement         *addonv1beta1.NodePlacement       `json:"nodePlacement"`
@@ -200,7 +200,7 @@ func validateTolerations(tolerations []corev1.Toleration, wrong *fieldErrors) []
 }
 
 // validateToleration checks what the spoke's API server would check: it would refuse the
-// agent's whole Deployment because of a mistake.
+// agent's whole Deployment because of one error.
 func validateToleration(field string, toleration corev1.Toleration, wrong *fieldErrors) {
 	if toleration.Key != "" {
 		if problems := validation.IsQualifiedName(toleration.Key); len(problems) > 0 {

@@ -139,8 +139,8 @@ proxyConfig:
 	}
 }
 
-// Each mistake names its field, and nothing of a configuration with a mistake is used.
-func TestValidateConfigurationNamesTheMistake(t *testing.T) {
+// Each error names its field, and nothing of an invalid configuration is used.
+func TestValidateConfigurationNamesTheField(t *testing.T) {
 	encode := func(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
 	toleration := func(text string) string { return "nodePlacement: {tolerations: [" + text + "]}" }
 	limits := func(text string) string {
@@ -167,7 +167,7 @@ func TestValidateConfigurationNamesTheMistake(t *testing.T) {
 			spec: "agentInstallNamespace: kube-system",
 			want: `spec.agentInstallNamespace: "kube-system" is reserved for Kubernetes`,
 		},
-		"the namespace of whoever names none": {
+		"the default namespace": {
 			spec: "agentInstallNamespace: default",
 			want: `spec.agentInstallNamespace: "default" is reserved for Kubernetes`,
 		},
@@ -228,7 +228,7 @@ func TestValidateConfigurationNamesTheMistake(t *testing.T) {
 			want: `spec.resourceRequirements[0].containerID: "deployments:agent" does not consist of three parts, ` +
 				`as in "deployments:cluster-inventory-agent:agent"`,
 		},
-		"a mistake in what another addon has": {
+		"an error in another addon's part": {
 			spec: `resourceRequirements: [{containerID: "deployments:other:agent", resources: {limits: {cpu: lots}}}]`,
 			want: `spec.resourceRequirements[0].resources.limits[cpu]: "lots" is not a quantity: `,
 		},
@@ -306,7 +306,7 @@ func TestValidateConfigurationNamesTheMistake(t *testing.T) {
 	}
 }
 
-func TestValidateConfigurationNamesEveryMistake(t *testing.T) {
+func TestValidateConfigurationReportsAllErrors(t *testing.T) {
 	_, wrong := validateConfiguration(spec(t, `
 customizedVariables: [{name: a, value: b}]
 proxyConfig: {httpProxy: "http://user:secret@"}

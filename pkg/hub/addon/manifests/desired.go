@@ -28,7 +28,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 )
 
-// Revisions are the manifest revisions of which this manager has the manifests.
+// Revisions are the manifest revisions that this manager can render.
 func Revisions() []string { return []string{embedded.Previous, embedded.Revision} }
 
 // templates holds those of all manifest revisions.

@@ -211,8 +211,8 @@ func (t template) jobs() template {
 	})
 }
 
-// valuesOf returns the values with which an agent was deployed, as far as the clean-up Job
-// shares them.
+// valuesOf returns the values with which an agent was deployed, restricted to those that the
+// clean-up Job uses, too.
 func valuesOf(agent *appsv1.Deployment) (Values, error) {
 	pod := agent.Spec.Template.Spec
 	if len(pod.Containers) == 0 {
@@ -249,8 +249,8 @@ func valuesOf(agent *appsv1.Deployment) (Values, error) {
 	return values, nil
 }
 
-// annotationCleanupResources is on the agent's Deployment if the clean-up Job has resources
-// of its own: in JSON, as in the Job, which does not exist yet.
+// annotationCleanupResources is on the agent's Deployment if the clean-up Job has its own
+// resources: in JSON, as in the Job, which does not exist yet.
 const annotationCleanupResources = contract.KeyPrefix + "cleanup-resources"
 
 // noteCleanupResources records the clean-up Job's resources, if they differ from those in

@@ -47,7 +47,7 @@ func deployedWork(t *testing.T, v Values) *workv1.ManifestWork {
 	}
 	full := cachedWork(t, r, v)
 	manifests := full.Spec.Workload.Manifests
-	full.Spec.Workload.Manifests = manifests[:len(manifests)-1] // the Job is in a work of its own
+	full.Spec.Workload.Manifests = manifests[:len(manifests)-1] // the Job is in a separate work
 	return trimmedWork(t, NewWorkTrimmer(), full)
 }
 

@@ -58,7 +58,7 @@ func (p Proxy) ports() []int32 {
 		}
 		port, err := strconv.ParseUint(cmp.Or(parsed.Port(), defaults[parsed.Scheme]), 10, 16)
 		if err != nil {
-			continue // there is no such proxy, or nobody can connect to it
+			continue // there is no such proxy, or no client can connect to it
 		}
 		ports = append(ports, int32(port))
 	}

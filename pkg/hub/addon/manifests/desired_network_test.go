@@ -61,7 +61,7 @@ func TestNetworkPoliciesOfAgentAndCleanup(t *testing.T) {
 	}
 }
 
-// What a policy of an earlier revision allowed goes with it: without one, there is none.
+// Without a policy in an earlier revision, there is none.
 func TestNetworkPoliciesAreOnlyWhereTheyAreAskedFor(t *testing.T) {
 	tmpl, err := newTemplates()
 	apitest.Must(t, err)

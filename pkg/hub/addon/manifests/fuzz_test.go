@@ -13,8 +13,8 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/internal/manifesttest"
 )
 
-// Whatever a spoke makes of the ManifestWork in its namespace, a clean-up Job comes of it that
-// runs the agent's program without privileges, or an error.
+// Any ManifestWork that a spoke writes results in a clean-up Job that runs the agent's program
+// without privileges, or an error.
 func FuzzHeldWork(f *testing.F) {
 	v := configured()
 	known, err := newTemplates()

@@ -76,7 +76,7 @@ type NetworkPolicy struct {
 	// the port of a Service was replaced.
 	APIServerPorts []int32 `json:"apiServerPorts"`
 
-	// DNSPorts are the ports of the name servers, likewise.
+	// DNSPorts are the ports of the name servers, in the same form.
 	DNSPorts []int32 `json:"dnsPorts"`
 }
 

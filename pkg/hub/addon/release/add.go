@@ -20,7 +20,7 @@ import (
 )
 
 // ControllerName is the name of the controller that stops waiting for spokes that do not
-// come back, or are not cleaned up.
+// reconnect, or are not cleaned up.
 const ControllerName = "hub.cleanup-timeout"
 
 // Options are how long the removal of an addon waits for the clean-up on the spoke.

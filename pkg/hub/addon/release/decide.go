@@ -79,8 +79,8 @@ func decideRelease(
 
 // jobTimedOut reports whether the clean-up Job has taken too long, and otherwise the
 // remaining time, or zero if the time has not started. It does not matter whether the spoke
-// was reachable all the time: one that comes and goes must not delay the removal for ever.
-// But the limit for a Job is never the shorter one.
+// was reachable all the time: one that is reachable only at times must not delay the removal
+// forever. But the limit for a Job is never the shorter one.
 //
 // The time starts when the Job's ManifestWork was created: from then on the spoke needs no
 // manager to run the Job, and no restart of a manager changes that time. Without a
@@ -163,9 +163,9 @@ func releasedAddon(addon *addonv1beta1.ManagedClusterAddOn, left bool) *addonv1b
 	return released
 }
 
-// heldWorks returns the deleted ManifestWorks that still have the work agent's finalizer,
-// and whether others are not deleted yet. Only deleted ones may be released: if the
-// spoke comes back, its work agent finds them gone and removes what they had applied.
+// heldWorks returns the deleted ManifestWorks that still have the work agent's finalizer, and
+// whether others are not deleted yet. Only deleted ones may be released: if the spoke
+// reconnects, its work agent finds them gone and removes what they had applied.
 func heldWorks(works []workv1.ManifestWork) (held []*workv1.ManifestWork, more bool) {
 	for i := range works {
 		switch work := &works[i]; {
@@ -193,8 +193,8 @@ func leftBehind(cluster string, timeout time.Duration) string {
 		cluster, timeout, contract.AddonName, claimsLeft())
 }
 
-// notCleanedUp is the message of the event about a spoke whose clean-up Job did not
-// succeed: why, as far as is known, what stays there and how to remove it.
+// notCleanedUp is the message of the event about a spoke whose clean-up Job did not succeed:
+// why if that is known, what stays there and how to remove it.
 func notCleanedUp(cluster string, timeout time.Duration, why string) string {
 	return fmt.Sprintf("The clean-up Job on cluster %s has not succeeded within %s, "+
 		"so the removal of its addon %s no longer waits for it: %s. %s; the klusterlet removes the agent and the Job",

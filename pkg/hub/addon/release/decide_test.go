@@ -96,12 +96,12 @@ func TestDecideOnTheAddon(t *testing.T) {
 			began:   time.Second,
 			want:    release{addon: true},
 		},
-		"a spoke that comes and goes does not hold it up for ever": {
+		"a spoke that is reachable at times does not delay it forever": {
 			addon:   deleted(30 * time.Minute),
 			cluster: cluster(metav1.ConditionUnknown, time.Minute),
 			want:    release{addon: true, stuck: true},
 		},
-		"a spoke that comes and goes: whichever is first": {
+		"a spoke that is reachable at times: the earlier limit": {
 			addon:   deleted(28 * time.Minute),
 			cluster: cluster(metav1.ConditionUnknown, time.Minute),
 			want:    release{wait: 2 * time.Minute},
@@ -109,7 +109,7 @@ func TestDecideOnTheAddon(t *testing.T) {
 		"removed just now from a spoke long gone: it gets the whole timeout": {
 			addon: deleted(0), cluster: cluster(metav1.ConditionUnknown, time.Hour), want: release{wait: timeout},
 		},
-		"the spoke went away during the clean-up: it gets the whole timeout": {
+		"the spoke was lost during the clean-up: it gets the whole timeout": {
 			addon:   deleted(atDeletion),
 			cluster: cluster(metav1.ConditionUnknown, time.Minute),
 			want:    release{wait: 4 * time.Minute},
@@ -265,10 +265,10 @@ func TestDecideOnTheWorks(t *testing.T) {
 		cluster *clusterv1.ManagedCluster
 		want    release
 	}{
-		"nobody deletes the cluster": {cluster: cluster("Unknown", ago(time.Hour), nil)},
-		"the spoke is there":         {cluster: cluster("True", ago(time.Hour), ago(time.Hour))},
-		"deleted just now":           {cluster: cluster("Unknown", ago(time.Hour), ago(0)), want: release{wait: timeout}},
-		"at the timeout":             {cluster: cluster("False", ago(time.Hour), ago(timeout)), want: release{works: true}},
+		"the cluster is not being deleted": {cluster: cluster("Unknown", ago(time.Hour), nil)},
+		"the spoke is there":               {cluster: cluster("True", ago(time.Hour), ago(time.Hour))},
+		"deleted just now":                 {cluster: cluster("Unknown", ago(time.Hour), ago(0)), want: release{wait: timeout}},
+		"at the timeout":                   {cluster: cluster("False", ago(time.Hour), ago(timeout)), want: release{works: true}},
 		"the addon was removed before its cluster": {
 			addon: addon(ago(timeout)), cluster: cluster("Unknown", ago(time.Hour), ago(time.Minute)),
 			want: release{addon: true, wait: 4 * time.Minute},

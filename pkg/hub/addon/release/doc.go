@@ -1,5 +1,5 @@
 // Package release ends the waits of removals that nothing else ends: addon-framework waits
-// forever for the clean-up Job, even if the spoke never comes back or the Job cannot succeed
+// forever for the clean-up Job, even if the spoke never reconnects or the Job cannot succeed
 // there. Likewise a cluster that is deleted from the hub waits for this addon's ManifestWorks,
 // which only the spoke's work agent releases. The controller hub.cleanup-timeout does it
 // (reconciler.go), and decide.go decides when.

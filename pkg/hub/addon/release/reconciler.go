@@ -36,8 +36,7 @@ const worksRetry = 5 * time.Second
 const maxReleases = 3
 
 // Reconciler releases addons and clusters whose deletion waits for a spoke that does not
-// come back, or for a clean-up Job that does not succeed. Its requests are names of
-// clusters.
+// reconnect, or for a clean-up Job that does not succeed. Its requests are names of clusters.
 type Reconciler struct {
 	Client client.Client
 
@@ -199,8 +198,8 @@ func (r *Reconciler) releaseWorks(ctx context.Context, cluster string) (time.Dur
 	return 0, errors.Join(failed...)
 }
 
-// works reads this addon's ManifestWorks of a cluster. Their names decide: anybody may
-// label another one.
+// works reads this addon's ManifestWorks of a cluster. Their names decide, because any client
+// may label another ManifestWork.
 func (r *Reconciler) works(ctx context.Context, cluster string) ([]workv1.ManifestWork, error) {
 	if !r.HostedAgents {
 		return r.ownWorks(ctx, cluster)

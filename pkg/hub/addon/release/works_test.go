@@ -55,11 +55,11 @@ func TestOurDeletedWorksOfALostSpokeAreReleased(t *testing.T) {
 		}
 	}
 
-	step(0, 0) // nobody deletes the cluster
+	step(0, 0) // the cluster is not being deleted
 	w.MustDelete(cluster)
 	step(5*time.Minute, 0)
 	clock.SetTime(time.Now().Add(6 * time.Minute))
-	step(worksRetry, 0) // nobody has deleted the work yet
+	step(worksRetry, 0) // the work is not being deleted yet
 	w.MustDelete(ours, others)
 	step(0, 1)
 	step(0, 0)
@@ -95,7 +95,7 @@ func TestWorksOfAReachableSpokeAreNotReleased(t *testing.T) {
 func TestBeingDetached(t *testing.T) {
 	removed := metav1.Now()
 	if beingDetached(&clusterv1.ManagedCluster{}) {
-		t.Error("a cluster that nobody deletes is being detached")
+		t.Error("a cluster that is not being deleted is being detached")
 	}
 	if !beingDetached(&clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &removed}}) {
 		t.Error("a deleted cluster is not being detached")

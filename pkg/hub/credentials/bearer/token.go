@@ -52,9 +52,9 @@ func (t Token) Censor(text string) string {
 // of a token.
 var encoded = regexp.MustCompile(`[A-Za-z0-9+/=_.-]{40,}`)
 
-// WithoutTokens removes from a text whatever may be part of any token, for errors about a
-// token that is not at hand, as when a copy is deleted. Names of objects have no capitals
-// and stay.
+// WithoutTokens removes from a text all that may be part of any token, for errors about a
+// token that is not at hand, as when a copy is deleted. Names of objects have no capitals and
+// stay.
 func WithoutTokens(text string) string {
 	return encoded.ReplaceAllStringFunc(text, func(found string) string {
 		if found == strings.ToLower(found) {

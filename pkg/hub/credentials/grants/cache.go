@@ -15,8 +15,9 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-// Bindings are caches of the grants' RoleBindings, by the names of these. A cache reads one
-// name, and the manager may read no other RoleBindings.
+// Bindings are caches of the grants' RoleBindings, by the names of these. They are separate
+// because a cache selects the objects of a kind by one name, and the manager may read no
+// other RoleBindings.
 type Bindings map[string]cache.Cache
 
 var _ client.Reader = Bindings{}

@@ -45,8 +45,8 @@ func isGrant(binding *rbacv1.RoleBinding) bool {
 	return binding.RoleRef.Kind == "ClusterRole" && binding.RoleRef.Name == binding.Name
 }
 
-// isTargetGrant reports whether a RoleBinding grants a manager the right to maintain
-// copies, whatever that manager's namespace.
+// isTargetGrant reports whether a RoleBinding grants a manager the right to maintain copies,
+// regardless of that manager's namespace.
 func isTargetGrant(binding *rbacv1.RoleBinding) bool {
 	return isGrant(binding) &&
 		slices.ContainsFunc(binding.Subjects, func(subject rbacv1.Subject) bool {
@@ -54,8 +54,8 @@ func isTargetGrant(binding *rbacv1.RoleBinding) bool {
 		})
 }
 
-// labels are on every RoleBinding of the manager, for its users. The manager itself goes by
-// the names.
+// labels are on every RoleBinding of the manager, for its users. The manager itself uses the
+// names.
 func labels() map[string]string {
 	return map[string]string{contract.LabelManagedBy: contract.ManagedBy, contract.LabelCredential: "true"}
 }

@@ -19,8 +19,8 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-// settlingTime is how long a new RoleBinding may take to work: the API servers learn of it
-// by a watch of their own.
+// settlingTime is how long a new RoleBinding may take to work: the API servers learn of it by
+// a separate watch.
 const settlingTime = 5 * time.Second
 
 // Grants creates the manager's RoleBindings where and when an account needs them. It is
@@ -226,7 +226,7 @@ func (g *Grants) wrote(grant Grant, before string, binding *rbacv1.RoleBinding) 
 }
 
 // repairIdle repairs the cached RoleBinding of a grant that no account is known to need:
-// without it nobody could read the copies in the namespace.
+// without it the manager could not read the copies in the namespace.
 func (g *Grants) repairIdle(ctx context.Context, grant Grant, current *rbacv1.RoleBinding) error {
 	defer g.lock(grant)()
 	if g.written.IsDeleted(current) {

@@ -118,5 +118,5 @@ func (r *Reconciler) isEmpty(ctx context.Context, grant Grant, current *rbacv1.R
 	return r.Copies.Synced(grant.Namespace) && r.Copies.Count(grant.Namespace) == 0, nil
 }
 
-// IsRefusal reports whether an error will recur until somebody acts.
+// IsRefusal reports whether an error will recur until a user acts.
 func IsRefusal(err error) bool { return kube.IsRefusal(err) || errors.Is(err, ErrNotOurs) }

@@ -1,4 +1,4 @@
-// Package report remembers what is wrong with each account, and tells people of it: in the condition
+// Package report remembers what is wrong with each account, and reports it: in the condition
 // CredentialsSynced, in events in consumers' namespaces, and in the metrics.
 //
 // It reads no objects and no tokens. Package credentials records the outcome of an account (Outcomes)

@@ -27,12 +27,12 @@ type Problem struct {
 	Text string
 }
 
-// Outcome is what people are told about an account.
+// Outcome is what is reported about an account.
 type Outcome struct {
 	// Problems are for the condition; none means that the account is copied.
 	Problems []Problem
 
-	// Lacks are what the consumers of each namespace are told.
+	// Lacks are what is reported to the consumers of each namespace.
 	Lacks map[string][]notices.Lack
 }
 
@@ -52,8 +52,8 @@ type Outcomes struct {
 // itself, such as the time until a new account has its first token, become none.
 const reportDelay = 10 * time.Second
 
-// NewOutcomes returns outcomes of which none is known yet. changed is called with a cluster whose
-// condition may have changed. A delay of zero means reportDelay.
+// NewOutcomes returns empty outcomes. changed is called with a cluster whose condition may have
+// changed. A delay of zero means reportDelay.
 func NewOutcomes(changed func(cluster string), counts *metrics.Metrics, delay time.Duration) *Outcomes {
 	return &Outcomes{changed: changed, metrics: counts, Trigger: watch.Trigger{Delay: cmp.Or(delay, reportDelay)}}
 }
@@ -109,7 +109,7 @@ func (o *Outcomes) Of(cluster string) map[string][]Problem {
 	return byAccount
 }
 
-// In returns what the consumers of a namespace are told.
+// In returns what is reported to the consumers of a namespace.
 func (o *Outcomes) In(namespace string) []notices.Lack {
 	var lacks []notices.Lack
 	for _, accounts := range o.clusters.All() {

@@ -41,7 +41,7 @@ func TestAccountCountsUnderItsFirstReason(t *testing.T) {
 	}
 }
 
-// Every token of a large fleet is refused to one namespace, the manager starts anew, and then
+// Every token of a large fleet is refused to one namespace, the manager restarts, and then
 // all are copied.
 func TestTenThousandRefusedTokensAreOneEvent(t *testing.T) {
 	const clusters = 10_000

@@ -26,7 +26,7 @@ func TestCredentialsSynced(t *testing.T) {
 		"all copied": {
 			problems: map[string][]Problem{"b": {}, "a": {}}, status: "True", reason: "Copied", message: copied,
 		},
-		"copied as far as is known: not known": {problems: map[string][]Problem{"b": {}}, isIncomplete: true},
+		"no known problem, but not all is known: not known": {problems: map[string][]Problem{"b": {}}, isIncomplete: true},
 		"one is wrong, the other not known: held back": {
 			problems: map[string][]Problem{"b": {{"ForeignSecret", "x", "theirs"}}}, isIncomplete: true,
 			status: "False", reason: "ForeignSecret", message: "Account b is not copied in x: theirs.",

@@ -4,22 +4,19 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"net/http"
 	"strconv"
 	"strings"
 	"sync/atomic"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
 	authv1beta1 "open-cluster-management.io/managed-serviceaccount/apis/authentication/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
@@ -36,13 +33,12 @@ var AccountKind = authv1beta1.GroupVersion.WithKind("ManagedServiceAccount")
 const IndexAccountByCopyName = "credentials.accountByCopyName"
 
 // Accounts is a cache of the ManagedServiceAccounts that are labelled to be copied. It is
-// separate from the manager's cache, which cannot be configured for a kind that the hub
-// does not serve yet. If the kind is removed, so are the accounts: watch.Definitions decides
-// what that means.
+// separate from the manager's cache because every controller that starts waits for all of
+// that, and ends the manager after two minutes: accounts that cannot be listed, such as those
+// whose conversion webhook fails, must not keep the manager from writing profiles. If the
+// kind is removed, so are the accounts: watch.Definitions decides what that means.
 type Accounts struct {
-	cfg      *rest.Config
-	http     *http.Client
-	mapper   meta.RESTMapper
+	hub      cluster.Cluster
 	copyName func(account types.NamespacedName) string
 
 	filled atomic.Pointer[filled] // nil until there is a cache that has all accounts
@@ -59,12 +55,10 @@ type filled struct {
 	left         atomic.Int64
 }
 
-// NewAccounts returns a cache that is empty until Start. copyName returns the name of an
-// account's copies.
-func NewAccounts(
-	cfg *rest.Config, http *http.Client, mapper meta.RESTMapper, copyName func(types.NamespacedName) string,
-) *Accounts {
-	return &Accounts{cfg: cfg, http: http, mapper: mapper, copyName: copyName}
+// NewAccounts returns a cache that is empty until Start. The scheme of hub must know the
+// accounts' type. copyName returns the name of an account's copies.
+func NewAccounts(hub cluster.Cluster, copyName func(types.NamespacedName) string) *Accounts {
+	return &Accounts{hub: hub, copyName: copyName}
 }
 
 // Start fills the cache and keeps it up to date until the context ends. changed is
@@ -101,14 +95,10 @@ func (a *Accounts) Start(ctx context.Context, changed func(*authv1beta1.ManagedS
 
 // fill starts a cache and waits until it has all accounts.
 func (a *Accounts) fill(ctx context.Context) (cache.Cache, cache.Informer, error) {
-	scheme := runtime.NewScheme()
-	if err := authv1beta1.AddToScheme(scheme); err != nil {
-		return nil, nil, err
-	}
-	filling, err := cache.New(a.cfg, cache.Options{
-		HTTPClient: a.http,
-		Scheme:     scheme,
-		Mapper:     a.mapper,
+	filling, err := cache.New(a.hub.GetConfig(), cache.Options{
+		HTTPClient: a.hub.GetHTTPClient(),
+		Scheme:     a.hub.GetScheme(),
+		Mapper:     a.hub.GetRESTMapper(),
 		ByObject: map[client.Object]cache.ByObject{
 			&authv1beta1.ManagedServiceAccount{}: {
 				Label:     labels.SelectorFromSet(labels.Set{contract.LabelSyncToProfile: "true"}),
@@ -198,8 +188,8 @@ func (a *Accounts) Get(
 	}
 }
 
-// Read reads a labelled account past every cache, nil if there is none. There is a right to list
-// accounts, and none to get them.
+// Read reads a labelled account live, nil if there is none. There is a right to list accounts,
+// and none to get them.
 func Read(
 	ctx context.Context, live client.Reader, key types.NamespacedName,
 ) (*authv1beta1.ManagedServiceAccount, error) {

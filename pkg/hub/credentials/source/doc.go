@@ -1,10 +1,10 @@
 // Package source knows the ManagedServiceAccounts that are labelled to be copied, and which
 // part of their tokens' Secrets may be copied.
 //
-// An account's status says which Secret holds its token and when that changed. The Secret
-// of that name in the cluster's namespace is then read, past every cache, and judged
-// (judge.go): the spoke's agent writes both, so neither is trusted beyond those rules. Only
-// digests of tokens are remembered.
+// An account's status says which Secret holds its token and when that changed. The Secret of
+// that name in the cluster's namespace is then read live and judged (judge.go): the spoke's
+// agent writes both, so neither is trusted beyond those rules. Only digests of tokens are
+// remembered.
 //
 // Times in an account's status have a resolution of one second, so a new token is read once
 // more two seconds later: another may have been issued within the same second. Every token

@@ -16,19 +16,19 @@ const (
 	CheckEvery = 4 * time.Minute
 
 	// problemEvery is the same for a Secret with nothing to copy, and for a token that has
-	// expired according to the account's status: somebody may be fixing it, or a clock. While
-	// a Secret has the same problem, the interval doubles at each check, up to CheckEvery:
+	// expired according to the account's status: a user may be fixing it, or a clock. While a
+	// Secret has the same problem, the interval doubles at each check, up to CheckEvery:
 	// thousands of unusable Secrets must not cost hundreds of requests a second.
 	problemEvery = 20 * time.Second
 
-	// secondLook is when a new token is read once more: times in an account's status have a
-	// resolution of one second, and managed-serviceaccount's agent issues two tokens within
-	// a second if its cache lags.
+	// secondLook is when a new token is read again: times in an account's status have a
+	// resolution of one second, and managed-serviceaccount's agent issues two tokens within a
+	// second if its cache lags.
 	secondLook = 2 * time.Second
 
-	// missingLook is when a missing Secret is read once more before its copies are
-	// withdrawn: its agent, which may be far away, recreates a deleted Secret. The token
-	// itself is still valid meanwhile.
+	// missingLook is when a missing Secret is read again before its copies are withdrawn: its
+	// agent, which may be far away, recreates a deleted Secret. The token itself is still valid
+	// meanwhile.
 	missingLook = kube.AbsenceCounts
 
 	// justNow is how old a new token may be, by the spoke's clock.
@@ -80,7 +80,8 @@ func (s *findings) record(account types.NamespacedName, f Finding, now time.Time
 		f.every = s.interval(f, before, first, now)
 		f.at, f.Next = now, now.Add(f.every+rand.N(f.every/2)) //nolint:gosec // when to look is no secret
 		switch {
-		case first && now.Sub(f.reference.refreshed).Abs() < justNow:
+		// Whatever the clocks say, a changed reference means another token.
+		case first && (known && f.Problem == "" || now.Sub(f.reference.refreshed).Abs() < justNow):
 			f.Next = now.Add(min(secondLook, f.every))
 		case !first && now.Before(before.Next) && before.Next.Before(f.Next):
 			f.Next = before.Next // reading for another reason does not postpone the check

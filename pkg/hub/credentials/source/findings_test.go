@@ -36,6 +36,21 @@ func TestNewTokenIsReadTwice(t *testing.T) {
 	}
 }
 
+func TestNewTokenIsReadTwiceThoughAClockIsWrong(t *testing.T) {
+	for _, now := range []time.Time{midnight.Add(-time.Hour), midnight.Add(time.Hour)} {
+		s := newFindings(CheckEvery)
+		if f := s.record(anAccount, found("a"), now); f.Next.Sub(now) < CheckEvery {
+			t.Errorf("a manager that starts takes a token for new that is not, and reads it again at %s", f.Next)
+		}
+		now = now.Add(30 * time.Second)
+		another := found("b")
+		another.reference.refreshed = midnight.Add(30 * time.Second)
+		if f := s.record(anAccount, another, now); !f.Next.Equal(now.Add(secondLook)) {
+			t.Errorf("the second look at another token is at %s, want %s", f.Next, now.Add(secondLook))
+		}
+	}
+}
+
 func TestMissingTokenCountsUntilItsAbsenceLasted(t *testing.T) {
 	s := newFindings(CheckEvery)
 	s.record(anAccount, found("a"), midnight)
@@ -52,7 +67,7 @@ func TestMissingTokenCountsUntilItsAbsenceLasted(t *testing.T) {
 		t.Errorf("in the end: %+v", got)
 	}
 
-	// The same applies to a Secret that nobody has read before.
+	// The same applies to a Secret that was not read before.
 	other := types.NamespacedName{Namespace: "cluster1", Name: "other"}
 	for _, after := range []time.Duration{0, missingLook - 1} {
 		now := began.Add(after)
@@ -79,7 +94,7 @@ func TestMissingTokenCountsUntilItsAbsenceLasted(t *testing.T) {
 	}
 }
 
-func TestLastingProblemIsCheckedEverMoreSeldom(t *testing.T) {
+func TestLastingProblemIsCheckedLessAndLessOften(t *testing.T) {
 	s := newFindings(CheckEvery)
 	unusable := found("a")
 	unusable.Digest, unusable.Problem = bearer.Digest{}, "its Secret holds no token"
@@ -108,7 +123,7 @@ func TestLastingProblemIsCheckedEverMoreSeldom(t *testing.T) {
 	fail(CheckEvery)
 	fail(CheckEvery)
 
-	// Somebody is working on it.
+	// A user is fixing it.
 	unusable.Problem = "its Secret holds no ca.crt"
 	fail(20 * time.Second)
 	fail(40 * time.Second)
@@ -126,7 +141,7 @@ func TestLastingProblemIsCheckedEverMoreSeldom(t *testing.T) {
 	fail(20 * time.Second)
 }
 
-func TestLastingAbsenceIsCheckedEverMoreSeldom(t *testing.T) {
+func TestLastingAbsenceIsCheckedLessAndLessOften(t *testing.T) {
 	s := newFindings(CheckEvery)
 	gone := found("a")
 	gone.Digest, gone.Problem = bearer.Digest{}, "its Secret is not there"

@@ -104,10 +104,10 @@ func ReferenceOf(account *authv1beta1.ManagedServiceAccount) Reference {
 	return ref
 }
 
-// Refusal returns a finding that says why the token of a reference must not be used
-// whatever its Secret contains; a finding without a problem is no refusal. The spoke's
-// agent writes the status: a name other than the account's would copy any Secret in the
-// cluster's namespace.
+// Refusal returns a finding that says why the token of a reference must not be used,
+// regardless of its Secret; a finding without a problem is no refusal. The spoke's agent
+// writes the status: a name other than the account's would copy any Secret in the cluster's
+// namespace.
 func (r Reference) Refusal(account string, now time.Time) Finding {
 	switch {
 	case r.name == "":
@@ -131,9 +131,9 @@ func hasExpired(at time.Time) string {
 	return "its token has expired at " + at.UTC().Format(time.RFC3339)
 }
 
-// judge returns the part of an account's own Secret that may be copied, or says why none
-// may. The Secret is written by the spoke's agent, or by anybody with rights in the
-// cluster's namespace.
+// judge returns the part of an account's own Secret that may be copied, or says why none may.
+// The Secret is written by the spoke's agent, or by any user with rights in the cluster's
+// namespace.
 func judge(
 	account *authv1beta1.ManagedServiceAccount, secret *corev1.Secret, now time.Time,
 ) (token bearer.Token, problem string) {
@@ -205,7 +205,7 @@ func tokenExpiry(token []byte) (time.Time, bool) {
 	return time.Unix(int64(*claims.Expires), 0).UTC(), true
 }
 
-// readClaims decodes the claims of a token, whoever has signed it.
+// readClaims decodes the claims of a token without verifying its signature.
 func readClaims(token []byte, claims any) bool {
 	parts := strings.Split(string(token), ".")
 	if len(parts) != 3 || parts[0] == "" || parts[2] == "" {
@@ -227,7 +227,7 @@ type holder struct {
 }
 
 // IssuedToTheSame reports whether a token is the account's own, or was issued by the same
-// cluster to the same ServiceAccount, like one that was rotated since. Nobody here can
+// cluster to the same ServiceAccount, like one that was rotated since. The manager cannot
 // verify the other token's signature: the result only decides whether it may be replaced by
 // the account's own token.
 func IssuedToTheSame(own, other []byte) bool {

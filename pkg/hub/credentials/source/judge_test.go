@@ -104,13 +104,13 @@ func TestRefusal(t *testing.T) {
 		ref     Reference
 		problem string
 	}{
-		"good":                      {ref: Reference{name: "a", expires: noon.Add(time.Second)}},
-		"no end is said":            {ref: Reference{name: "a"}},
-		"ended":                     {ref: Reference{name: "a", expires: noon}, problem: "has expired at"},
-		"nothing is named":          {problem: "names no Secret"},
-		"another Secret":            {ref: Reference{name: "b"}, problem: "names a Secret that is not its own"},
-		"a Secret somewhere else":   {ref: Reference{name: "../x/a"}, problem: "names a Secret that is not its own"},
-		"a name nobody should read": {ref: Reference{name: "\x1b[31m"}, problem: "names a Secret that is not its own"},
+		"good":                       {ref: Reference{name: "a", expires: noon.Add(time.Second)}},
+		"no end is said":             {ref: Reference{name: "a"}},
+		"ended":                      {ref: Reference{name: "a", expires: noon}, problem: "has expired at"},
+		"nothing is named":           {problem: "names no Secret"},
+		"another Secret":             {ref: Reference{name: "b"}, problem: "names a Secret that is not its own"},
+		"a Secret somewhere else":    {ref: Reference{name: "../x/a"}, problem: "names a Secret that is not its own"},
+		"a name that does not print": {ref: Reference{name: "\x1b[31m"}, problem: "names a Secret that is not its own"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			refusal := test.ref.Refusal("a", noon)

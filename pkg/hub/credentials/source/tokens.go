@@ -19,7 +19,7 @@ import (
 // Tokens reads the accounts' Secrets and remembers its findings, but no token. It is safe
 // for concurrent use.
 type Tokens struct {
-	live     client.Reader // past every cache
+	live     client.Reader // bypasses every cache
 	clock    clock.PassiveClock
 	findings *findings
 }

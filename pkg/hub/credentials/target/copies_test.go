@@ -11,6 +11,8 @@ import (
 	"k8s.io/klog/v2"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/bearer"
 )
 
 // deleter is a client that only deletes, and remembers what it would log.
@@ -39,6 +41,46 @@ func TestResponseToAWithdrawalIsNotLogged(t *testing.T) {
 	}
 	if bodies, others := writer.logger.V(8).Enabled(), writer.logger.V(7).Enabled(); bodies || !others {
 		t.Errorf("bodies are logged: %t; other lines are: %t", bodies, others)
+	}
+}
+
+// patcher is a client that only patches, and counts.
+type patcher struct {
+	client.Client
+	patches int
+}
+
+func (p *patcher) Patch(context.Context, client.Object, client.Patch, ...client.PatchOption) error {
+	p.patches++
+	return nil
+}
+
+// With a slow API server, a write may end after the next reconciliation has decided on the same one.
+func TestACopyIsNotWrittenTwice(t *testing.T) {
+	for name, test := range map[string]struct {
+		token string
+		owner types.UID
+		want  int
+	}{
+		"nothing differs":      {"t", "p", 0},
+		"its owner is unknown": {"t", "", 0},
+		"another token":        {"u", "p", 1},
+		"another owner":        {"t", "q", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			account, ledger, writer := types.NamespacedName{Namespace: "c", Name: "reader"}, NewLedger(), &patcher{}
+			ledger.wrote(account, Key(account, "team"), version{
+				uid: "1", resourceVersion: "7", digest: bearer.Token{Token: []byte("t")}.Digest(), owner: "p",
+			}, noon)
+			copies := NewCopies(nil, writer, ledger, clocktesting.NewFakePassiveClock(noon), "test")
+			err := copies.Put(t.Context(), Want{
+				Account: account, Namespace: "team", Create: true, Token: bearer.Token{Token: []byte(test.token)},
+				Owner: Owner{UID: test.owner, Name: "c"},
+			})
+			if err != nil || writer.patches != test.want {
+				t.Errorf("%d patches, %v; want %d", writer.patches, err, test.want)
+			}
+		})
 	}
 }
 

@@ -52,8 +52,8 @@ type Want struct {
 	// that upstream's copy of it may be taken over. Nil means that none was.
 	Belongs func(token []byte) bool
 
-	// Revoked, if not nil, reports whether the right to the copy has ended meanwhile. It is
-	// called before each write.
+	// Revoked, if not nil, reports whether the right to the copy has ended in the meantime. It
+	// is called before each write.
 	Revoked func() bool
 }
 
@@ -87,8 +87,8 @@ func Labels() map[string]string {
 	return map[string]string{contract.LabelManagedBy: contract.ManagedBy, contract.LabelCredential: "true"}
 }
 
-// SourceOf returns the account of which a Secret claims to be a copy. ok is false unless it
-// does so in every way a copy does.
+// SourceOf returns the account whose copy a Secret claims to be. ok is false unless it does
+// so in every way a copy does.
 func SourceOf(meta metav1.Object) (account types.NamespacedName, ok bool) {
 	annotations := meta.GetAnnotations()
 	account = types.NamespacedName{
@@ -100,9 +100,9 @@ func SourceOf(meta metav1.Object) (account types.NamespacedName, ok bool) {
 	return account, ok
 }
 
-// isUnmarked reports whether a Secret is an account's copy, but somebody has removed its labels or
-// annotations while no manager ran. The API server knows who wrote it, and its one owner says whose
-// token it holds.
+// isUnmarked reports whether a Secret is an account's copy, but another client has removed its
+// labels or annotations while no manager ran. The API server knows who wrote it, and its one owner
+// says whose token it holds.
 func isUnmarked(secret *corev1.Secret, account types.NamespacedName, writer string) bool {
 	return secret.Name == Name(account) && !hasUpstreamLabel(secret) &&
 		ownerOf(secret) != "" && secret.OwnerReferences[0].Name == account.Namespace &&

@@ -202,7 +202,7 @@ func (f *Followers) tell(record func(*metav1.PartialObjectMetadata) []types.Name
 	}
 }
 
-// trimCopy keeps the metadata of a copy that identifies it and shows changes. Anybody who
+// trimCopy keeps the metadata of a copy that identifies it and shows changes. Any user who
 // may write Secrets in the namespace may label any number of them as copies: of those that
 // are none it keeps only the name.
 func trimCopy(in any) (any, error) {

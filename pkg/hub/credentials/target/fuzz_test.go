@@ -10,8 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Whatever a tenant writes into a Secret with a copy's name, nothing but a copy of upstream's
-// syncer that holds a token of the account is taken over, and the reason fits into an event.
+// With any content that a tenant writes into a Secret with a copy's name, only a copy of
+// upstream's syncer that holds a token of the account is taken over, and the reason fits into
+// an event.
 func FuzzForeignSecret(f *testing.F) {
 	const name = "c1-a"
 	f.Add(name, "", "multicluster.x-k8s.io/v1alpha1", "ClusterProfile", "uid", "token", []byte("own"), "")

@@ -19,8 +19,8 @@ func hasUpstreamLabel(have *corev1.Secret) bool {
 	return labelled
 }
 
-// isUpstreams reports whether a Secret claims to be a copy that upstream's syncer created
-// or has taken over. That proves nothing: whoever may write Secrets may label them.
+// isUpstreams reports whether a Secret claims to be a copy that upstream's syncer created or
+// has taken over. That proves nothing: any user who may write Secrets may label them.
 func isUpstreams(have *corev1.Secret) bool {
 	_, isOurs := SourceOf(have)
 	return !isOurs && have.Labels[contract.LabelUpstreamSynced] == have.Name
@@ -30,7 +30,7 @@ func isUpstreams(have *corev1.Secret) bool {
 // this addon's, as the end of a sentence; "" means that it may. The content that upstream's
 // syncer writes is known exactly (managed-serviceaccount v0.10.0,
 // pkg/addon/manager/controller/clusterprofile_cred_syncer.go), and nothing else is taken
-// over, so that nobody loses a Secret because of a label. The account's right to a copy
+// over, so that no user loses a Secret because of a label. The account's right to a copy
 // there was decided before.
 func judgeUpstreams(have *corev1.Secret, w Want) string {
 	managedBy := have.Labels[contract.LabelManagedBy]

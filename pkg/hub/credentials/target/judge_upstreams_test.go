@@ -69,7 +69,7 @@ func TestUpstreamsCopyIsTakenOver(t *testing.T) {
 			why: "being deleted"},
 		"held": {secret: func(s *corev1.Secret) { s.Finalizers = []string{"a/b", "c/d"} },
 			why: "finalizers hold it: a/b, c/d"},
-		"managed by somebody": {secret: func(s *corev1.Secret) { s.Labels["app.kubernetes.io/managed-by"] = "Helm" },
+		"managed by another client": {secret: func(s *corev1.Secret) { s.Labels["app.kubernetes.io/managed-by"] = "Helm" },
 			why: `"Helm" manages it`},
 		"without an owner":   {secret: func(s *corev1.Secret) { s.OwnerReferences = nil }, why: "one owner"},
 		"of another profile": {secret: func(s *corev1.Secret) { s.OwnerReferences[0].UID = "x" }, why: "one owner"},
@@ -80,7 +80,7 @@ func TestUpstreamsCopyIsTakenOver(t *testing.T) {
 		"of one owner more": {secret: func(s *corev1.Secret) {
 			s.OwnerReferences = append(s.OwnerReferences, s.OwnerReferences[0])
 		}, why: "one owner"},
-		"nobody knows if entitled": {want: func(w *Want) { w.Create = false }, why: "not known to be published there"},
+		"unknown if entitled":      {want: func(w *Want) { w.Create = false }, why: "not known to be published there"},
 		"the profile is not known": {want: func(w *Want) { w.Owner = Owner{} }, why: "not known to be published there"},
 		"labelled as another copy": {secret: func(s *corev1.Secret) { s.Labels[upstreamLabel] = "c1-b" }, why: "-"},
 		"without upstream's label": {secret: func(s *corev1.Secret) { s.Labels = nil }, why: "-"},

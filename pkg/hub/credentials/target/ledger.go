@@ -36,7 +36,7 @@ type copyState struct {
 }
 
 // version is one version of a copy. Without a resourceVersion, the copy with that UID has
-// been changed by somebody, or deleted.
+// been changed by another client, or deleted.
 type version struct {
 	uid             types.UID
 	resourceVersion string
@@ -76,7 +76,11 @@ type Known struct {
 // Holds reports whether the copy is known to hold the content and to belong to
 // the owner, which may be unknown.
 func (k Known) Holds(content bearer.Digest, owner Owner) bool {
-	return k.trusted && k.own.digest == content && (owner.UID == "" || k.own.owner == owner.UID)
+	return k.trusted && k.own.holds(content, owner)
+}
+
+func (v version) holds(content bearer.Digest, owner Owner) bool {
+	return v.digest == content && (owner.UID == "" || v.owner == owner.UID)
 }
 
 // Known returns what is known about an account's copy in a namespace.
@@ -174,7 +178,7 @@ func (l *Ledger) gone(account, secret types.NamespacedName, now time.Time) {
 	}
 }
 
-// held reports whether finalizers keep a copy, as far as followers show.
+// held reports whether finalizers keep a copy, according to the followers.
 func (l *Ledger) held(secret types.NamespacedName) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -183,7 +187,7 @@ func (l *Ledger) held(secret types.NamespacedName) bool {
 }
 
 // isOwn reports whether a UID is that of the account's copy that this process wrote or read
-// last, whatever has become of the copy since.
+// last, even if the copy has changed since.
 func (l *Ledger) isOwn(account, secret types.NamespacedName, uid types.UID) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -197,7 +201,7 @@ func (l *Ledger) See(meta *metav1.PartialObjectMetadata) []types.NamespacedName 
 	secret := types.NamespacedName{Namespace: meta.Namespace, Name: meta.Name}
 	account, ok := SourceOf(meta)
 	if !ok {
-		return l.Vanish(meta) // it may have been a copy until somebody changed it
+		return l.Vanish(meta) // it may have been a copy until another client changed it
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -107,7 +107,7 @@ func NextStep(o Observed, answer selection.Answer) Step {
 }
 
 // PriorityOf returns how urgent a step is: removals precede edits, and edits precede
-// creations. A profile that existed and has vanished is recreated with the priority of an
+// creations. A profile that existed and has disappeared is recreated with the priority of an
 // edit.
 func PriorityOf(next Step, exists, wasInPlace bool) int {
 	switch {
@@ -131,8 +131,8 @@ func TrustedAccess(says access.Decision, restoring bool) access.Decision {
 	return says
 }
 
-// IsWhole reports whether a profile has everything that consumers need: its status, and
-// each access provider that its cluster should have, as far as is known.
+// IsWhole reports whether a profile has everything that consumers need: its status, and each
+// access provider that its cluster is known to need.
 func IsWhole(o Observed) bool {
 	if o.Profile == nil || o.Profile.DeletionTimestamp != nil || !selection.IsMarked(o.Profile) {
 		return false

@@ -51,8 +51,8 @@ type authorship struct {
 // annotation says so or, where there is none, the managed fields. What neither says that this
 // addon wrote is another client's.
 //
-// Not even with list maps do the managed fields overrule the annotation: when a CRD with
-// list maps replaces one with atomic lists, the API server records whoever wrote the list
+// Not even with list maps do the managed fields overrule the annotation: when a CRD with list
+// maps replaces one with atomic lists, the API server records the client that wrote the list
 // last as the author of all its entries.
 func authorshipOf(profile *inventoryv1alpha1.ClusterProfile) authorship {
 	for _, entry := range profile.ManagedFields {
@@ -191,7 +191,7 @@ func desiredRecord(
 
 // recordable returns the first claims by name that AnnotationProperties can list together with
 // the properties that this addon has in the profile, and how many there are beyond. A property
-// that could not be listed would be another client's for ever.
+// that could not be listed would be another client's forever.
 func recordable(
 	claims []clusterv1.ManagedClusterClaim, current []inventoryv1alpha1.Property, a authorship,
 ) (fit []clusterv1.ManagedClusterClaim, beyond int) {

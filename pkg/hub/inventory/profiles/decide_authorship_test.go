@@ -28,8 +28,8 @@ func wroteStatus(manager, properties string) metav1.ManagedFieldsEntry {
 	}
 }
 
-// A cached profile tells the same as the one that the API server sends.
-func TestWhoWroteTheProperties(t *testing.T) {
+// A cached profile shows the same as the one that the API server sends.
+func TestPropertyAuthorship(t *testing.T) {
 	const (
 		entryOfA = `{".":{},"k:{\"name\":\"a\"}":{".":{},"f:name":{},"f:value":{}}}`
 		bothKeys = `{"k:{\"name\":\"a\"}":{"f:value":{}},"k:{\"name\":\"b\"}":{"f:value":{}}}`
@@ -55,17 +55,17 @@ func TestWhoWroteTheProperties(t *testing.T) {
 			properties: []string{"b", "a"}, record: []metav1.ManagedFieldsEntry{wroteStatus("registration", entryOfA)},
 			want: authorship{others: []string{"b"}, keyed: true},
 		},
-		"a list map that somebody wrote": {
+		"a list map that another client wrote": {
 			properties: []string{"b", "a"}, record: []metav1.ManagedFieldsEntry{wroteStatus("agent-sandbox", entryOfA)},
 			want: authorship{others: []string{"a", "b"}, keyed: true},
 		},
-		"a list map in which somebody was the last to write the value": {
+		"a list map in which another client was the last to write the value": {
 			properties: []string{"a"}, record: []metav1.ManagedFieldsEntry{
 				wroteStatus("hub.inventory", `{"k:{\"name\":\"a\"}":{".":{},"f:name":{}}}`), wroteStatus("agent-sandbox", entryOfA),
 			},
 			want: authorship{others: []string{"a"}, keyed: true},
 		},
-		"a list map that was empty until somebody wrote": {
+		"a list map that was empty until another client wrote": {
 			properties: []string{"a"},
 			record:     []metav1.ManagedFieldsEntry{wroteStatus("hub.inventory", atomic), wroteStatus("agent-sandbox", entryOfA)},
 			want:       authorship{others: []string{"a"}, keyed: true},
@@ -74,7 +74,7 @@ func TestWhoWroteTheProperties(t *testing.T) {
 			properties: []string{"b", "a"}, record: []metav1.ManagedFieldsEntry{wroteStatus("hub.inventory-status", bothKeys)},
 			list: listsA, want: authorship{others: []string{"b"}, keyed: true, unrecorded: true},
 		},
-		"a list map that was atomic when somebody was the last to write it": {
+		"a list map that was atomic when another client was the last to write it": {
 			properties: []string{"b", "a"}, record: []metav1.ManagedFieldsEntry{wroteStatus("theirs", bothKeys)},
 			list: listsA, want: authorship{others: []string{"b"}, keyed: true, unrecorded: true},
 		},
@@ -88,7 +88,7 @@ func TestWhoWroteTheProperties(t *testing.T) {
 			properties: []string{"a", "b"}, record: []metav1.ManagedFieldsEntry{wroteStatus("hub.inventory-status", atomic)},
 			list: listsA, want: authorship{others: []string{"b"}, unrecorded: true},
 		},
-		"an atomic list that somebody was the last to write": {
+		"an atomic list that another client was the last to write": {
 			properties: []string{"a", "b"}, record: []metav1.ManagedFieldsEntry{wroteStatus("kubectl", atomic)},
 			list: listsA, want: authorship{others: []string{"b"}, unrecorded: true},
 		},
@@ -165,19 +165,19 @@ func TestDesiredRecord(t *testing.T) {
 		adopting bool
 	}{
 		"a new profile":          {claims: claims},
-		"nobody else's":          {claims: claims, current: []string{"a", "b", "gone"}},
+		"no other client's":      {claims: claims, current: []string{"a", "b", "gone"}},
 		"the managed fields say": {claims: claims, current: []string{"a", "x"}, authors: authorship{others: []string{"x"}, keyed: true}},
 		"only the record says": {
 			claims: claims, current: []string{"a"}, authors: authorship{unrecorded: true}, want: `["a","b"]`,
 		},
-		"an atomic list that somebody was the first to write": {
+		"an atomic list that another client was the first to write": {
 			claims: claims, current: []string{"x"}, authors: authorship{others: []string{"x"}}, want: `["a","b"]`,
 		},
 		"the same without claims": {current: []string{"x"}, authors: authorship{others: []string{"x"}}},
 		"an atomic list without a record": {
 			claims: claims, current: []string{"a", "b", "x"}, authors: authorship{others: []string{"a", "b", "x"}}, want: `["a","b"]`,
 		},
-		"somebody wrote what a claim says": {
+		"another client wrote what a claim says": {
 			claims: claims, current: []string{"a"}, authors: authorship{others: []string{"a"}}, want: `["a","b"]`,
 		},
 		"the same where the managed fields name authors: it stays theirs": {
@@ -187,7 +187,7 @@ func TestDesiredRecord(t *testing.T) {
 			claims: claims, current: []string{"a"}, authors: authorship{others: []string{"a"}, keyed: true}, adopting: true,
 			want: `["a","b"]`,
 		},
-		"somebody wrote something else than a claim says, so it is written": {
+		"another client wrote a different value than the claim's, so it is written": {
 			claims: claims, current: []string{"b"}, authors: authorship{others: []string{"b"}, keyed: true},
 		},
 		"a claim is gone: until the property is, too": {
@@ -257,7 +257,7 @@ func TestDesiredProperties(t *testing.T) {
 			others:  []string{"x"},
 			want:    []inventoryv1alpha1.Property{property("x", "9"), property("b", "2"), property("a", "1")},
 		},
-		"ours without a claim goes, others' stays": {
+		"ours without a claim is removed, others' stays": {
 			current: []inventoryv1alpha1.Property{property("a", "1"), property("b", "2"), property("gone", "1"), property("x", "9")},
 			others:  []string{"x"},
 			want:    []inventoryv1alpha1.Property{property("a", "1"), property("b", "2"), property("x", "9")},
@@ -266,7 +266,7 @@ func TestDesiredProperties(t *testing.T) {
 			current: []inventoryv1alpha1.Property{property("a", "theirs"), property("b", "2")}, others: []string{"a"},
 			want: []inventoryv1alpha1.Property{{Name: "a", Value: "1", LastObservedTime: later}, property("b", "2")},
 		},
-		"an atomic list in which somebody repeats a name": {
+		"an atomic list in which another client repeats a name": {
 			current: []inventoryv1alpha1.Property{property("a", "1"), property("a", "theirs"), property("b", "2")},
 			want: []inventoryv1alpha1.Property{
 				{Name: "a", Value: "1", LastObservedTime: later}, property("b", "2"),

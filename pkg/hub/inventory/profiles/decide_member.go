@@ -84,7 +84,7 @@ func memberIDOf(cluster, wanted string, holder func(id string) string) MemberID 
 			continue
 		}
 		owner := holder(id)
-		if owner == cluster || owner == "" { // or nobody asks for it, so the label is about to change
+		if owner == cluster || owner == "" { // or no cluster asks for it, so the label is about to change
 			result.ID = id
 			return result
 		}

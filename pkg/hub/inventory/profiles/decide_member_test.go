@@ -16,7 +16,7 @@ func TestMemberIDHolder(t *testing.T) {
 		claimants []selection.MemberIDClaimant
 		want      string
 	}{
-		"nobody":                          {},
+		"no cluster":                      {},
 		"the last holder, though younger": {last: "b", claimants: []selection.MemberIDClaimant{{Name: "a", Created: old}, {Name: "b", Created: young}}, want: "b"},
 		"the last holder, though another has its name": {
 			last: "b", claimants: []selection.MemberIDClaimant{{Name: "id", Created: old, Holds: true}, {Name: "b"}}, want: "b",
@@ -52,12 +52,12 @@ func TestMemberIDOf(t *testing.T) {
 		holders map[string]string
 		want    MemberID
 	}{
-		"no label":                    {holders: map[string]string{"c": "c"}, want: MemberID{ID: "c"}},
-		"a free id":                   {wanted: "x", holders: map[string]string{"x": "c"}, want: MemberID{ID: "x"}},
-		"a taken id: the name":        {wanted: "x", holders: map[string]string{"x": "d", "c": "c"}, want: MemberID{ID: "c", Refused: "x"}},
-		"the name is another's id":    {holders: map[string]string{"c": "d"}, want: MemberID{Refused: "c"}},
-		"nobody asks for it any more": {wanted: "x", holders: map[string]string{"c": "c"}, want: MemberID{ID: "x"}},
-		"both are another cluster's":  {wanted: "x", holders: map[string]string{"x": "d", "c": "e"}, want: MemberID{Refused: "x"}},
+		"no label":                        {holders: map[string]string{"c": "c"}, want: MemberID{ID: "c"}},
+		"a free id":                       {wanted: "x", holders: map[string]string{"x": "c"}, want: MemberID{ID: "x"}},
+		"a taken id: the name":            {wanted: "x", holders: map[string]string{"x": "d", "c": "c"}, want: MemberID{ID: "c", Refused: "x"}},
+		"the name is another's id":        {holders: map[string]string{"c": "d"}, want: MemberID{Refused: "c"}},
+		"no cluster asks for it any more": {wanted: "x", holders: map[string]string{"c": "c"}, want: MemberID{ID: "x"}},
+		"both are another cluster's":      {wanted: "x", holders: map[string]string{"x": "d", "c": "e"}, want: MemberID{Refused: "x"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := memberIDOf("c", test.wanted, func(id string) string { return test.holders[id] })

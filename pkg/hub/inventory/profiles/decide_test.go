@@ -148,7 +148,7 @@ func TestNextAllowed(t *testing.T) {
 		want     Step
 	}{
 		"profiles are this addon's":   {verdict: all, profile: ours, answer: selection.Yes, want: Update},
-		"they are somebody else's":    {profile: ours, answer: selection.No, want: Refrain},
+		"they are another client's":   {profile: ours, answer: selection.No, want: Refrain},
 		"but their access is not":     {verdict: access, profile: ours, answer: selection.Yes, want: UpdateAccess},
 		"one that does not exist":     {verdict: access, answer: selection.Yes, want: Refrain},
 		"one that may have to go":     {verdict: access, profile: ours, want: Refrain},

@@ -161,7 +161,8 @@ func setAnnotation(profile *inventoryv1alpha1.ClusterProfile, key, value string)
 
 // copyLabels copies the allowed labels of source into labels, removes earlier copies whose
 // source is gone, and returns the sorted keys that are copies now, and how many exceed the
-// limit. A label of the profile that is not a copy belongs to whoever set it and stays.
+// limit. A label of the profile that is not a copy belongs to the client that set it and
+// stays.
 func copyLabels(
 	labels map[string]string, before []string, source map[string]string, allow []string,
 ) (copied []string, more int) {
@@ -189,9 +190,10 @@ func copyLabels(
 
 // copiedBefore returns the keys of the profile's labels that are earlier copies: those that
 // the annotation lists, and those that this addon was the last to set, according to the API
-// server's managed fields. The annotation alone does not suffice, because somebody may
-// remove it: its labels would then count as somebody else's, and stay for ever. The managed
-// fields alone do not suffice, because somebody may change a copy, which is ours to repair.
+// server's managed fields. The annotation alone does not suffice, because another client may
+// remove it: its labels would then count as that client's, and stay forever. The managed
+// fields alone do not suffice, because another client may change a copy, which is ours to
+// repair.
 func copiedBefore(profile *inventoryv1alpha1.ClusterProfile) []string {
 	return kube.SortedNames(append(listedCopies(profile.Annotations), setByUs(profile.ManagedFields)...))
 }

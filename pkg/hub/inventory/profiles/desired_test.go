@@ -132,7 +132,7 @@ func TestDesiredProfile(t *testing.T) {
 			}),
 			want: profile(),
 		},
-		"a property nobody claims: gone": {
+		"a property without a claim is removed": {
 			cluster: cluster(),
 			current: profile(func(p *inventoryv1alpha1.ClusterProfile) {
 				p.Status.Properties = append(p.Status.Properties,
@@ -184,23 +184,23 @@ func TestDesiredProfile(t *testing.T) {
 			current: profile(label("env", "test"), annotate(copied, "env")),
 			want:    profile(label("env", "prod"), annotate(copied, "env")),
 		},
-		"a label that somebody else set is not overtaken": {
+		"another client's label is not taken over": {
 			cluster: cluster(), allow: []string{"env"},
 			current: profile(label("env", "theirs")),
 			want:    profile(label("env", "theirs")),
 		},
-		"a label that somebody else set to the same value stays theirs": {
+		"another client's label with the same value stays theirs": {
 			cluster: cluster(), allow: []string{"env"},
 			current: profile(label("env", "prod")),
 			want:    profile(label("env", "prod")),
 		},
-		"the source goes: so does the copy, and only the copy": {
+		"the source is removed: so is the copy, and only the copy": {
 			cluster: cluster(func(c *clusterv1.ManagedCluster) { delete(c.Labels, "env") }), allow: []string{"env", "team"},
 			current: profile(label("env", "prod"), label("team", "theirs"), annotate(copied, "env"), annotate("note", "y")),
 			want: profile(label("team", "theirs"), annotate("note", "y"),
 				func(p *inventoryv1alpha1.ClusterProfile) { delete(p.Annotations, copied) }),
 		},
-		"a label no longer allowed goes": {
+		"a label no longer allowed is removed": {
 			cluster: cluster(),
 			current: profile(label("env", "prod"), annotate(copied, "env")),
 			want:    profile(func(p *inventoryv1alpha1.ClusterProfile) { p.Annotations = map[string]string{} }),
@@ -227,7 +227,7 @@ func TestDesiredProfile(t *testing.T) {
 		},
 
 		// Conditions
-		"the source condition goes: so does ours": {
+		"the source condition is removed: so is ours": {
 			cluster: cluster(func(c *clusterv1.ManagedCluster) { c.Status.Conditions = c.Status.Conditions[1:] }),
 			current: profile(),
 			want:    profile(func(p *inventoryv1alpha1.ClusterProfile) { p.Status.Conditions = p.Status.Conditions[1:] }),
@@ -264,7 +264,7 @@ func TestDesiredProfile(t *testing.T) {
 		},
 
 		// Access providers
-		"the way in comes first, others' entries after it": {
+		"our access provider is first, others' entries follow": {
 			cluster: cluster(),
 			ways: access.Decision{Proxy: access.ProviderState{Known: true,
 				Provider: &inventoryv1alpha1.AccessProvider{Name: "open-cluster-management"}}},
@@ -380,11 +380,11 @@ func TestChanges(t *testing.T) {
 			change:   func(p *inventoryv1alpha1.ClusterProfile) { p.Spec.DisplayName = "d" },
 			metadata: `{"spec":{"displayName":"d"}}`, status: "null",
 		},
-		"the version goes": {
+		"the version is removed": {
 			change:   func(p *inventoryv1alpha1.ClusterProfile) { p.Status.Version.Kubernetes = "" },
 			metadata: "null", status: `{"status":{"version":{"kubernetes":null}}}`,
 		},
-		"the last property goes": {
+		"the last property is removed": {
 			change:   func(p *inventoryv1alpha1.ClusterProfile) { p.Status.Properties = nil },
 			metadata: "null", status: `{"status":{"properties":[]}}`,
 		},

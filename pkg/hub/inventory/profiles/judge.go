@@ -40,11 +40,11 @@ const (
 // judgeClaims returns, sorted by name, the claims that become properties, and what is left
 // out, and why.
 //
-// A claim that the API would refuse, or whose name does not print, is left out by itself.
-// Of the others, the first by name are kept, as many as the limits allow: so the same
-// claims give the same properties, whatever their order, and one more claim displaces only
-// as many of the last ones as it needs room. No value is cut. Judging the kept claims again
-// leaves nothing out.
+// A claim that the API would refuse, or whose name does not print, is left out by itself. Of
+// the others, the first by name are kept, as many as the limits allow: so the same claims
+// give the same properties in any order, and one more claim displaces only as many of the
+// last ones as it needs room. No value is cut. Judging the kept claims again leaves nothing
+// out.
 func (l Limits) judgeClaims(
 	claims []clusterv1.ManagedClusterClaim,
 ) (kept []clusterv1.ManagedClusterClaim, leftOut []string) {

@@ -64,7 +64,7 @@ func TestPropertiesAsLabels(t *testing.T) {
 			profile: map[string]string{"tier": "1"}, before: "tier",
 			want: map[string]string{"tier": "2"},
 		},
-		"somebody else's label of that name": {
+		"another client's label of that name": {
 			claims:  []clusterv1.ManagedClusterClaim{ocmtest.Claim("tier", "2")},
 			profile: map[string]string{"tier": "theirs"},
 			want:    map[string]string{"tier": "theirs"},

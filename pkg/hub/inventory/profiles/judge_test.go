@@ -127,8 +127,8 @@ func FuzzWhatASpokeSends(f *testing.F) {
 	})
 }
 
-// Whatever somebody writes to a profile's annotation and its record, no label is taken for a copy
-// that this addon reserves for itself.
+// No matter what another client writes to a profile's annotation and its record, no label is
+// taken for a copy that this addon reserves for itself.
 func FuzzCopiedLabels(f *testing.F) {
 	f.Add("region,example.com/env", []byte(`{"f:metadata":{"f:labels":{"f:region":{}}}}`))
 	f.Add("x-k8s.io/cluster-manager,,app.kubernetes.io/managed-by", []byte(`{"f:metadata":{"f:labels":{"f:app.kubernetes.io/managed-by":{}}}}`))

@@ -11,8 +11,8 @@ import (
 )
 
 // OwnPart identifies the part of a profile that this addon writes, as it is cached. Others
-// may write labels, conditions, properties and access providers of their own as often as
-// they like: that is no reason to delay writing a property.
+// may write labels, conditions, their own properties and access providers as often as they
+// like: that is no reason to delay writing a property.
 func OwnPart(profile *inventoryv1alpha1.ClusterProfile) string {
 	copied := copiedBefore(profile)
 	labels := map[string]string{}

@@ -14,13 +14,13 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-// Trim keeps the fields of a ClusterProfile that are read. A patch of its metadata
-// names single labels and annotations, so of others' only the labels must be known: a label
-// is not copied over a key that somebody else uses. A patch of its status replaces whole
-// lists, so these stay whole. Of another cluster manager's profile it keeps only the owner.
-// A profile with labels that its annotation does not list keeps the part of its managed
-// fields that says which of them are copies: see copiedBefore. Of the part about its
-// properties it keeps a digest.
+// Trim keeps the fields of a ClusterProfile that are read. A patch of its metadata names
+// single labels and annotations, so of others' only the labels must be known: a label is not
+// copied over a key that another client uses. A patch of its status replaces whole lists, so
+// these stay whole. Of another cluster manager's profile it keeps only the owner. A profile
+// with labels that its annotation does not list keeps the part of its managed fields that
+// says which of them are copies: see copiedBefore. Of the part about its properties it keeps
+// a digest.
 func Trim(profile *inventoryv1alpha1.ClusterProfile) *inventoryv1alpha1.ClusterProfile {
 	trimmed := &inventoryv1alpha1.ClusterProfile{
 		TypeMeta: profile.TypeMeta, ObjectMeta: kube.TrimMeta(profile.ObjectMeta),

@@ -21,7 +21,7 @@ const (
 	reasonWithheld = "ProfilesWithheld"
 
 	// reasonAtRisk is the reason of the events on Placements of the install strategy from which
-	// OCM may remove the addon of clusters that they have chosen all along.
+	// OCM may remove the addon of clusters that have been chosen without interruption.
 	reasonAtRisk = "AddonInstallationAtRisk"
 
 	// reasonInconclusive is the reason of the events that name clusters whose profiles were
@@ -185,8 +185,8 @@ func desiredNotices(byCluster map[string]Outcome) []notices.Notice {
 	return list
 }
 
-// subjects are the objects that somebody who misses a pair's profile would look at. Profiles
-// in place need no word about that.
+// subjects are the objects that a user who misses a pair's profile would look at. Profiles in
+// place need no word about that.
 func subjects(cluster string, out Outcome, tooMany bool) []notices.Subject {
 	if out.Kind == InPlace {
 		return nil
@@ -206,7 +206,7 @@ func subjects(cluster string, out Outcome, tooMany bool) []notices.Subject {
 
 func isAboutProfile(out Outcome) bool { return out.Kind == LeftAlone || out.Kind == Contested }
 
-// hasTooMany reports whether the set bindings tell of what concerns profiles that are there.
+// hasTooMany reports whether problems of existing profiles are reported on the set bindings.
 func hasTooMany(byCluster map[string]Outcome) bool {
 	count := 0
 	for _, out := range byCluster {

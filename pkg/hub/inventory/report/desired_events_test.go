@@ -12,7 +12,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-func TestWhatAnEventSaysAboutSlices(t *testing.T) {
+func TestEventsAboutSlices(t *testing.T) {
 	const (
 		atRisk       = "AddonInstallationAtRisk"
 		inconclusive = "DecisionsInconclusive"

@@ -1,4 +1,4 @@
-// Package report remembers the outcome of every pair, and tells people of it: in the condition
+// Package report remembers the outcome of every pair, and reports it: in the condition
 // ProfilesSynced, in events, and in the metrics.
 //
 // It reads no objects and decides nothing about profiles. Package inventory records the outcomes

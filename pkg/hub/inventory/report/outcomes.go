@@ -16,7 +16,7 @@ import (
 )
 
 // Outcomes holds, in memory, the outcome of each pair, and notifies the reporters: for a
-// cluster, its addon's condition; for a namespace, its events. A pair for which nobody
+// cluster, its addon's condition; for a namespace, its events. A pair for which no consumer
 // expects a profile has no entry.
 type Outcomes struct {
 	// StatusChanged is called when the condition of a cluster, or of every cluster if the name is
@@ -64,7 +64,7 @@ const reportedFor = 10 * time.Minute
 // reportDelay turns a burst of changes in a namespace into one event.
 const reportDelay = time.Second
 
-// NewOutcomes returns outcomes of which none is known yet.
+// NewOutcomes returns empty outcomes.
 func NewOutcomes() *Outcomes {
 	return &Outcomes{
 		Trigger:      watch.Trigger{Delay: reportDelay},
@@ -79,7 +79,7 @@ func NewOutcomes() *Outcomes {
 // Set records a pair's outcome.
 func (o *Outcomes) Set(pair types.NamespacedName, value Outcome) { o.replace(pair, value, true) }
 
-// Forget drops a pair for which nobody expects a profile any more.
+// Forget drops a pair for which no consumer expects a profile any more.
 func (o *Outcomes) Forget(pair types.NamespacedName) { o.replace(pair, Outcome{}, false) }
 
 func (o *Outcomes) replace(pair types.NamespacedName, value Outcome, keep bool) {

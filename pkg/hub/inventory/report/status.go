@@ -64,7 +64,7 @@ type Outcome struct {
 	// Why completes a sentence that begins with the cluster; empty when InPlace.
 	Why string
 
-	// Reason is one of the metrics' reasons, if the profile is withheld where somebody may
+	// Reason is one of the metrics' reasons, if the profile is withheld where a consumer may
 	// expect one.
 	Reason string
 
@@ -84,8 +84,8 @@ type Outcome struct {
 	// HeldBack is true if changes of the profile have had to wait for its budget for a while.
 	HeldBack bool
 
-	// Bindings and Placements are the objects of the namespace that somebody who
-	// misses the profile, or an access provider, would look at.
+	// Bindings and Placements are the objects of the namespace that a user who misses the
+	// profile, or an access provider, would look at.
 	Bindings   []string
 	Placements []string
 }

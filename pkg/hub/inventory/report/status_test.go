@@ -103,7 +103,7 @@ func TestOutcomeOf(t *testing.T) {
 			o: situation(have("gke", false)), s: selection.Result{Answer: selection.No, Why: "w"},
 			want: Outcome{Kind: Withheld, Why: "w"},
 		},
-		"not wanted, but somebody made one in our manager's name": {
+		"not wanted, but another client created one in our manager's name": {
 			o: situation(have(ours, false)), s: selection.Result{Answer: selection.No, Why: "is not chosen"},
 			want: Outcome{Kind: LeftAlone, Why: "has a ClusterProfile that this addon did not create and leaves alone, although the cluster is not chosen"},
 		},
@@ -111,7 +111,7 @@ func TestOutcomeOf(t *testing.T) {
 			o: situation(func(o *profiles.Observed) { o.Namespace.DeletionTimestamp = &now }), s: selection.Result{Answer: selection.Yes, Bindings: s},
 			want: Outcome{Kind: Failed, Why: "cannot be published: the Namespace is being deleted", Bindings: s},
 		},
-		"wanted, but somebody deletes it and somebody holds it": {
+		"wanted, but being deleted and held by a finalizer": {
 			o: situation(have(ours, true), func(o *profiles.Observed) {
 				o.Profile.DeletionTimestamp, o.Profile.Finalizers = &now, []string{"a", "b"}
 			}),
@@ -143,7 +143,7 @@ func TestProfilesSynced(t *testing.T) {
 		"no namespace concerns the cluster": {
 			status: "True", reason: "Synced", message: "Every ClusterProfile that this cluster should have is up to date.",
 		},
-		"somebody interferes in one namespace": {
+		"another client interferes in one namespace": {
 			outcomes: map[string]Outcome{"a": good, "b": {Kind: Contested, Why: "has a profile that another client keeps changing"}},
 			status:   "False", reason: "Contested", message: "In b: the cluster has a profile that another client keeps changing.",
 		},
@@ -194,7 +194,7 @@ func TestProfilesSynced(t *testing.T) {
 			status: "False", reason: "WriteFailed",
 			message: "In c: the cluster was refused. In b: the cluster has theirs. In d: the cluster is unknown. Left out: p.",
 		},
-		"left alone is nobody's fault": {
+		"left alone is no problem": {
 			outcomes: map[string]Outcome{"a": good, "b": {Kind: LeftAlone, Why: "has another"}},
 			status:   "True", reason: "Synced", message: "Every ClusterProfile that this cluster should have is up to date.",
 		},
@@ -235,8 +235,8 @@ func TestNotes(t *testing.T) {
 		outcomes map[string]Outcome
 		want     []notices.Notice
 	}{
-		"in place: no word":           {outcomes: map[string]Outcome{"c": {Kind: InPlace, Bindings: b}}},
-		"withheld and nobody's asked": {outcomes: map[string]Outcome{"c": {Why: "is out"}}},
+		"in place: no word":          {outcomes: map[string]Outcome{"c": {Kind: InPlace, Bindings: b}}},
+		"withheld and not asked for": {outcomes: map[string]Outcome{"c": {Why: "is out"}}},
 		"withheld, as was asked for: normal, by reason": {
 			outcomes: map[string]Outcome{"c2": {Why: "is out", Bindings: b}, "c1": {Why: "is out", Bindings: b}, "c3": {Why: "is new", Bindings: b}},
 			want:     []notices.Notice{on(notices.Binding, "b", "ProfilesWithheld", "Normal", "c3 is new; c1, c2 is out")},

@@ -22,8 +22,7 @@ import (
 //
 // The concerns that show or write ManagedClusters and ManagedClusterAddOns configure their
 // caching (inventory.CacheOptions): the rule reads their metadata and
-// spec.hubAcceptsClient. ClusterProfiles may not be served yet, so their caching cannot be
-// configured.
+// spec.hubAcceptsClient.
 func CacheOptions() map[client.Object]cache.ByObject {
 	return map[client.Object]cache.ByObject{
 		&addonv1beta1.ClusterManagementAddOn{}: {
@@ -48,8 +47,8 @@ func trimSet(in any) (any, error) {
 	return in, nil
 }
 
-// trimBinding, like the following, drops what anybody who may write in a namespace can put
-// there and nobody reads, labels included.
+// trimBinding, like the following, drops unused fields and labels, which any user with write
+// access to a namespace can fill.
 func trimBinding(in any) (any, error) {
 	binding, ok := in.(*clusterv1beta2.ManagedClusterSetBinding)
 	if !ok {

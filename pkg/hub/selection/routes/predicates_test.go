@@ -3,12 +3,10 @@ package routes
 import (
 	"testing"
 
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
-	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
 
@@ -18,56 +16,7 @@ import (
 )
 
 func TestMembershipChanged(t *testing.T) {
-	cluster := &clusterv1.ManagedCluster{
-		ObjectMeta: metav1.ObjectMeta{Name: "c", ResourceVersion: "1", Labels: map[string]string{"a": "b"}},
-		Spec:       clusterv1.ManagedClusterSpec{HubAcceptsClient: true},
-		Status: clusterv1.ManagedClusterStatus{
-			Version:       clusterv1.ManagedClusterVersion{Kubernetes: "v1"},
-			Conditions:    []metav1.Condition{ocmtest.Condition("ManagedClusterConditionAvailable", "True", "R", "m")},
-			ClusterClaims: []clusterv1.ManagedClusterClaim{{Name: "a", Value: "1"}},
-		},
-	}
-	edit := predicatetest.As[*clusterv1.ManagedCluster]
-	predicatetest.Check(t, kube.OnChange(membershipChanged), map[string]predicatetest.Update{
-		"a resync or heartbeat": {Before: cluster, Want: false},
-		"capacity": {Before: cluster, Want: false, Edit: edit(func(c *clusterv1.ManagedCluster) {
-			c.Status.Capacity = clusterv1.ResourceList{"cpu": resource.MustParse("1")}
-			c.Status.Allocatable = clusterv1.ResourceList{"cpu": resource.MustParse("1")}
-		})},
-		"a taint, the lease duration, an annotation": {Before: cluster, Want: false, Edit: edit(func(c *clusterv1.ManagedCluster) {
-			c.Spec.Taints = []clusterv1.Taint{{Key: "k", Effect: clusterv1.TaintEffectNoSelect}}
-			c.Spec.LeaseDurationSeconds = 9
-			c.Annotations = map[string]string{"a": "b"}
-		})},
-		"a condition that is not shown": {Before: cluster, Want: false, Edit: edit(func(c *clusterv1.ManagedCluster) {
-			c.Status.Conditions = append(c.Status.Conditions,
-				ocmtest.Condition("ManagedClusterConditionClockSynced", "True", "R", ""))
-		})},
-		"since when alone": {Before: cluster, Want: false, Edit: edit(func(c *clusterv1.ManagedCluster) {
-			c.Status.Conditions[0].LastTransitionTime = metav1.Now()
-		})},
-		"a label": {Before: cluster, Want: true,
-			Edit: edit(func(c *clusterv1.ManagedCluster) { c.Labels = map[string]string{"a": "c"} })},
-		"accepted": {Before: cluster, Want: true,
-			Edit: edit(func(c *clusterv1.ManagedCluster) { c.Spec.HubAcceptsClient = false })},
-		"version": {Before: cluster, Want: false,
-			Edit: edit(func(c *clusterv1.ManagedCluster) { c.Status.Version.Kubernetes = "v2" })},
-		"a claim": {Before: cluster, Want: false,
-			Edit: edit(func(c *clusterv1.ManagedCluster) { c.Status.ClusterClaims[0].Value = "2" })},
-		"no claims": {Before: cluster, Want: false,
-			Edit: edit(func(c *clusterv1.ManagedCluster) { c.Status.ClusterClaims = nil })},
-		"the status of a condition shown": {Before: cluster, Want: false, Edit: edit(func(c *clusterv1.ManagedCluster) {
-			c.Status.Conditions[0].Status = "False"
-		})},
-		"the message of a condition shown": {Before: cluster, Want: false, Edit: edit(func(c *clusterv1.ManagedCluster) {
-			c.Status.Conditions[0].Message = "n"
-		})},
-		"a condition shown comes": {Before: cluster, Want: false, Edit: edit(func(c *clusterv1.ManagedCluster) {
-			c.Status.Conditions = append(c.Status.Conditions, ocmtest.Condition("ManagedClusterJoined", "True", "R", ""))
-		})},
-		"a condition shown goes": {Before: cluster, Want: false,
-			Edit: edit(func(c *clusterv1.ManagedCluster) { c.Status.Conditions = nil })},
-	})
+	predicatetest.Check(t, kube.OnChange(membershipChanged), ocmtest.ClusterUpdates(t, "a label", "accepted"))
 }
 
 func TestSetChanged(t *testing.T) {

@@ -33,9 +33,9 @@ type Remembered interface {
 	ClustersIn(namespace string) []string
 }
 
-// Routes map events to the pairs they concern: those that are selected now, through
-// indexes, those that have a profile, and those that are remembered. The last two find a
-// pair that is no longer selected, even if nobody saw it leave.
+// Routes map events to the pairs they concern: those that are selected now, through indexes,
+// those that have a profile, and those that are remembered. The last two find a pair that is
+// no longer selected, even if no event showed that.
 //
 // On an update each route is taken twice, with the old and with the new object.
 type Routes struct {
@@ -101,7 +101,8 @@ func (r Routes) Watch(b *builder.Builder, contentChanged func(before, after clie
 		WatchesMetadata(kube.Partial(kube.NamespaceKind), r.Route(r.pairsForNamespace), when(namespaceMatters))
 }
 
-// Route makes an event handler of one of the following, which also tells the rule of each pair.
+// Route makes an event handler of one of the following, which also notifies the rule of each
+// pair.
 func (r Routes) Route(find handler.MapFunc) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, obj client.Object) []reconcile.Request {
 		found := find(ctx, obj)
@@ -240,7 +241,7 @@ func (r Routes) PairsAwaiting(ctx context.Context, obj client.Object) []reconcil
 	return found.requests(ctx, err)
 }
 
-// announceInstall tells subscribers about a Placement, if it is one of the install strategy's.
+// announceInstall notifies subscribers of a Placement, if it is one of the install strategy's.
 func (r Routes) announceInstall(ctx context.Context, placement types.NamespacedName) error {
 	installs, err := r.rule.IsInstall(ctx, placement)
 	if err == nil && installs {
@@ -270,7 +271,7 @@ func (r Routes) PairsForDecision(ctx context.Context, obj client.Object) []recon
 		decided.add(decision.Namespace, cluster)
 	}
 	// The clusters in this slice, now or until now, have not been absent before. The
-	// reconciliation of the pair may come too late to see a short return.
+	// reconciliation of the pair may be too late to see a short return.
 	for pair := range decided {
 		r.rule.Settling.Present(pair)
 		found[pair] = struct{}{}
@@ -312,8 +313,8 @@ func (r Routes) AllPairs(ctx context.Context, _ client.Object) []reconcile.Reque
 	return found.requests(ctx, err)
 }
 
-// ExpectedNamespaces returns, sorted, the namespaces in which a cluster has a profile or
-// somebody may expect one.
+// ExpectedNamespaces returns, sorted, the namespaces in which a cluster has a profile or a
+// consumer may expect one.
 func (r Routes) ExpectedNamespaces(ctx context.Context, cluster string) ([]string, error) {
 	found := pairs{}
 	object, err := kube.Get(ctx, r.rule.Reader, types.NamespacedName{Name: cluster}, &clusterv1.ManagedCluster{})

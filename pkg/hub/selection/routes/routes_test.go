@@ -74,9 +74,9 @@ func found(requests []reconcile.Request) []string {
 	return list
 }
 
-// TestRoutes goes from objects to pairs on a hub with the exclusive sets s
-// (c1, c2) and t (c3), the set prod by label (c1, c3), the set bad whose selector
-// is invalid, and a binding to a set that is not there.
+// TestRoutes maps objects to pairs on a hub with the exclusive sets s (c1, c2) and t (c3),
+// the set prod by label (c1, c3), the set bad whose selector is invalid, and a binding to a
+// set that is not there.
 func TestRoutes(t *testing.T) {
 	hub := func() []client.Object {
 		both := ocmtest.InSet("t")
@@ -132,7 +132,7 @@ func TestRoutes(t *testing.T) {
 			find: func(r Routes) []reconcile.Request { return r.pairsForAddon(t.Context(), ocmtest.Addon("c1")) },
 			want: []string{"nb/c1", "np/c1", "ns/c1", "old/c1", "quiet/c1"},
 		},
-		"an addon of no cluster: nothing but the invalid set's": {
+		"an addon of no cluster: only the invalid set's": {
 			find: func(r Routes) []reconcile.Request { return r.pairsForAddon(t.Context(), ocmtest.Addon("nobody")) },
 			want: []string{"nb/nobody"},
 		},
@@ -179,12 +179,12 @@ func TestRoutes(t *testing.T) {
 			},
 			want: []string{"ns/c1", "ns/c2", "ns/left"},
 		},
-		"a Placement's status: nothing, if nobody waits": {
+		"a Placement's status: nothing, without waiting pairs": {
 			find: func(r Routes) []reconcile.Request {
 				return r.PairsAwaiting(t.Context(), ocmtest.Publishing("view", 0))
 			},
 		},
-		"a Placement's status: all of its namespace, if somebody waits": {
+		"a Placement's status: its whole namespace, if a pair waits": {
 			find: func(r Routes) []reconcile.Request {
 				r.rule.Settling = waiting{types.NamespacedName{Namespace: "ns", Name: "view"}: true}
 				return r.PairsAwaiting(t.Context(), ocmtest.Publishing("view", 0))
@@ -197,7 +197,7 @@ func TestRoutes(t *testing.T) {
 			},
 			want: []string{"ns/c1", "ns/c9"},
 		},
-		"a slice, and somebody waits: all of its namespace too": {
+		"a slice, and a pair waits: its whole namespace, too": {
 			find: func(r Routes) []reconcile.Request {
 				r.rule.Settling = waiting{types.NamespacedName{Namespace: "ns", Name: "view"}: true}
 				return r.PairsForDecision(t.Context(), ocmtest.Slice("view-1", "view", "c9"))

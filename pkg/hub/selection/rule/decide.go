@@ -49,15 +49,15 @@ type Observation struct {
 	Bindings   []Binding           // of the namespace, by name
 	Placements []ObservedPlacement // of the namespace, labelled for publishing, by name
 
-	// Lost names Placements that published and vanished, while it is not certain that
-	// somebody deleted them.
+	// Lost names Placements that published and vanished, while it is not certain that a user
+	// deleted them.
 	Lost []string
 
 	// AssumesAddon leaves out of account that the addon is absent.
 	AssumesAddon bool
 }
 
-// InInventory reports whether the cluster is in the inventory, whatever the
+// InInventory reports whether the cluster is in the inventory, regardless of what the
 // namespace selects.
 func (o Observation) InInventory() bool {
 	answer, _ := inventoryAnswer(o.Cluster, o.Addon)
@@ -89,8 +89,8 @@ func Pair(o Observation) Result {
 	return r
 }
 
-// isUnbound reports whether no binding of the namespace publishes anything, whatever its set
-// is. Then no other kind matters, served or not.
+// isUnbound reports whether no binding of the namespace publishes anything, regardless of its
+// set. Then no other kind matters, served or not.
 func isUnbound(o Observation) bool {
 	return !slices.Contains(o.Unserved, BindingCRD) && !slices.ContainsFunc(o.Bindings, Binding.mayPublish)
 }
@@ -269,7 +269,7 @@ func unboundCRDs(bindings []Binding, others ...string) []string {
 	return []string{BindingCRD}
 }
 
-// mayPublish is false if the binding publishes nothing, whatever its set is.
+// mayPublish is false if the binding publishes nothing, regardless of its set.
 func (b Binding) mayPublish() bool {
 	return b.Binding.Labels[contract.LabelPublish] != "false" && b.Binding.DeletionTimestamp == nil
 }
@@ -323,7 +323,7 @@ func setAnswer(b Binding, cluster *clusterv1.ManagedCluster) (Answer, string) {
 	}
 }
 
-// interestedBindings names the bindings that may make somebody expect a profile, and
+// interestedBindings names the bindings because of which a consumer may expect a profile, and
 // reports whether the set of one of them is known to select the cluster.
 func interestedBindings(o Observation) (names []string, member bool) {
 	for _, b := range o.Bindings {

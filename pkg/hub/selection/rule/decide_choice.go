@@ -96,7 +96,7 @@ func choiceAnswer(o ChoiceObservation) Result {
 	}
 }
 
-// anyBound says whether a namespace has a bound and publishing set binding, whatever the
+// anyBound says whether a namespace has a bound and publishing set binding, regardless of the
 // set's clusters.
 func anyBound(bindings []Binding) (Answer, string) {
 	answer, why := No, "no ManagedClusterSet is bound and published in the Namespace"

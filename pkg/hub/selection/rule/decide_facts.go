@@ -50,7 +50,7 @@ type Placement struct {
 }
 
 // NewPlacements returns the publishing Placements of a namespace, each with its own slices.
-// The decisions are counted once, whatever the number of pairs.
+// The decisions are counted once for all pairs.
 func NewPlacements(placements []*clusterv1beta1.Placement, slicesOfAll []clusterv1beta1.PlacementDecision) []Placement {
 	var publishing []Placement
 	for _, placement := range placements {
@@ -176,8 +176,8 @@ func (f Facts) steps(o Observation) []Step {
 	return append(steps, f.placementStep(o))
 }
 
-// observation converts facts into the rule's input. Nothing of it is restoring: a single
-// look cannot tell.
+// observation converts facts into the rule's input. Nothing of it is restoring: a single look
+// does not show it.
 func (f Facts) observation(cluster string) Observation {
 	o := Observation{
 		Name: cluster, ProfileAPI: true, Profile: f.Profile, Namespace: f.Namespace, Cluster: f.Cluster, Addon: f.Addon,

@@ -32,7 +32,7 @@ type layout struct {
 	// in one group, sorted, and full except for the last one.
 	ranges []nameRange
 
-	// unlike says that they are not: OCM is still writing, or somebody else is.
+	// unlike says that they are not: OCM or another client is still writing.
 	unlike bool
 
 	// grouped is true if there are decision groups. Then nothing tells a cluster that changes
@@ -95,10 +95,10 @@ func rangeOf(decision *clusterv1beta1.PlacementDecision) (r nameRange, sorted bo
 	return r, sorted
 }
 
-// mayMove reports whether a cluster that is in no slice may be on its way from one to
-// another, as far as the slices tell. It is not if one slice reaches from before its name to
-// behind it: whether that is of the state before or after, it would contain the cluster.
-// Before the first slice and behind one that is not full there is no other slice.
+// mayMove reports whether a cluster that is in no slice may be moving from one to another,
+// according to the slices. It is not if the names in one slice enclose its name: whether that
+// slice is of the state before or after, it would contain the cluster. Before the first slice
+// and behind one that is not full there is no other slice.
 func (l *layout) mayMove(cluster string) bool {
 	switch {
 	case l == nil:
@@ -128,7 +128,7 @@ func (l *layout) find(name string) (at int, inside bool) {
 }
 
 // mayHide reports whether the slices are of a kind in which a chosen cluster may be missing
-// for a moment, whatever its name.
+// for a moment, regardless of its name.
 func (l *layout) mayHide() bool {
 	return l != nil &&
 		(l.grouped || l.unlike || len(l.ranges) > 1 || len(l.ranges) == 1 && l.ranges[0].count == fullSlice)

@@ -82,9 +82,9 @@ func TestMayMove(t *testing.T) {
 			decisions: slices.Concat(named("p-decision-1", ocmtest.Numbered(1, 100)), named("p-decision-2", nil)),
 			moving:    []string{"c0050x"},
 		},
-		"somebody else's slice, not sorted":          {decisions: named("mine", []string{"b", "a"}), moving: []string{"c"}},
-		"somebody else's slice, with an entry twice": {decisions: named("mine", []string{"a", "a"}), moving: []string{"c"}},
-		"somebody else's slice, too long":            {decisions: named("mine", ocmtest.Numbered(1, 101)), moving: []string{"c0050x"}},
+		"another client's slice, not sorted":          {decisions: named("mine", []string{"b", "a"}), moving: []string{"c"}},
+		"another client's slice, with an entry twice": {decisions: named("mine", []string{"a", "a"}), moving: []string{"c"}},
+		"another client's slice, too long":            {decisions: named("mine", ocmtest.Numbered(1, 101)), moving: []string{"c0050x"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			slices.Reverse(test.decisions) // caches have no order
@@ -106,10 +106,10 @@ func TestMayMove(t *testing.T) {
 	}
 }
 
-// TestNoMixtureOfTwoStatesRemovesWhoIsChosenInBoth plays every change of small sets of clusters, with
-// every subset of OCM's writes done: whoever is chosen before and after is in a slice, or may
+// TestNoMixtureOfTwoStatesRemovesAClusterChosenInBoth plays every change of small sets of clusters, with
+// every subset of OCM's writes done: a cluster that is chosen before and after is in a slice, or may
 // move, unless the slices do not tell one state from another.
-func TestNoMixtureOfTwoStatesRemovesWhoIsChosenInBoth(t *testing.T) {
+func TestNoMixtureOfTwoStatesRemovesAClusterChosenInBoth(t *testing.T) {
 	const size = 3 // OCM's slices have a hundred; the rule is the same
 	all := []string{"a", "b", "c", "d", "e", "f", "g"}
 	cut := func(set int) [][]string {

@@ -157,7 +157,7 @@ func TestDecide(t *testing.T) {
 			o:    situation(withBinding(func(b *Binding) { b.Binding.DeletionTimestamp = &now })),
 			want: Result{Answer: No, Why: unbound, Bindings: s, Member: true},
 		},
-		"a binding labeled not to publish: withheld, and nobody asks": {
+		"a binding labeled not to publish: withheld and not expected": {
 			o: situation(withBinding(func(b *Binding) {
 				b.Binding.Labels = map[string]string{"inventory.open-cluster-management.io/publish": "false"}
 			})),
@@ -234,7 +234,7 @@ func TestDecide(t *testing.T) {
 			})),
 			want: Result{Answer: Yes, Bindings: s, Member: true},
 		},
-		"exclusive sets only, and labels select the cluster: withheld, and somebody asks": {
+		"exclusive sets only, and labels select the cluster: withheld but expected": {
 			o:    situation(exclusiveOnly, withBinding(func(b *Binding) { b.Set = ocmtest.LabelSet("global", all) })),
 			want: Result{Answer: No, Why: notExclusive("global"), Bindings: s, Member: true, BySetType: true},
 		},
@@ -342,7 +342,7 @@ func TestDecide(t *testing.T) {
 		},
 
 		// What the rule rests on
-		"an API is not served: unknown, whatever the caches say": {
+		"an API is not served: unknown, regardless of the caches": {
 			o:    situation(func(o *Observation) { o.Unserved = []string{"a", "b"}; o.Cluster = nil }),
 			want: Result{Answer: Unknown, Why: "the hub does not serve a, b", Untrusted: true},
 		},
@@ -485,10 +485,10 @@ func TestMissingObjectsMayComeBack(t *testing.T) {
 		change func(*Observation)
 		crd    string
 	}{
-		"a cluster that is being detached goes at once": {crd: clusters, change: func(o *Observation) {
+		"a cluster that is being detached is withdrawn at once": {crd: clusters, change: func(o *Observation) {
 			o.Cluster.DeletionTimestamp = ptr.To(metav1.Now())
 		}},
-		"an addon that is being removed goes at once": {crd: addons, change: func(o *Observation) {
+		"an addon that is being removed is withdrawn at once": {crd: addons, change: func(o *Observation) {
 			o.Addon.DeletionTimestamp = ptr.To(metav1.Now())
 		}},
 	} {
@@ -534,7 +534,7 @@ func TestInInventory(t *testing.T) {
 		want bool
 	}{
 		"a cluster with the addon": {o: situation(), want: true},
-		"whatever the namespace does": {o: situation(func(o *Observation) { o.Namespace, o.Bindings = nil, nil }),
+		"in any state of the namespace": {o: situation(func(o *Observation) { o.Namespace, o.Bindings = nil, nil }),
 			want: true},
 		"without the addon": {o: situation(func(o *Observation) { o.Addon = nil })},
 		"on its way out":    {o: situation(func(o *Observation) { o.Cluster.DeletionTimestamp = &now })},

@@ -97,7 +97,7 @@ func GroupOf(decision *clusterv1beta1.PlacementDecision) Group {
 }
 
 // IsGrouped reports whether a Placement has decision groups. OCM writes the labels of a slice
-// after its clusters, so the slices alone do not tell.
+// after its clusters, so the slices alone do not show it.
 func IsGrouped(placement *clusterv1beta1.Placement) bool {
 	strategy := placement.Spec.DecisionStrategy.GroupStrategy
 	size := strategy.ClustersPerDecisionGroup

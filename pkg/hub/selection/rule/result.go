@@ -39,7 +39,7 @@ type Result struct {
 	Untrusted bool
 
 	// NotReady is true if the answer is Unknown because the rule is not prepared yet. Its
-	// subscribers are told when it is.
+	// subscribers are notified when it is.
 	NotReady bool
 
 	// Rests names the CRDs whose missing objects may be the reason for the No or Yes.
@@ -51,8 +51,8 @@ type Result struct {
 	// it rests on existing objects.
 	Going bool
 
-	// Bindings names the namespace's set bindings whose set selects the cluster or may do
-	// so. Without any, nobody expects a profile.
+	// Bindings names the namespace's set bindings whose set selects the cluster or may do so.
+	// Without any, no consumer expects a profile.
 	Bindings []string
 
 	// Member is true if the set of one of the Bindings is known to select the cluster.
@@ -73,7 +73,7 @@ type Result struct {
 	ByAddon bool
 
 	// Inconclusive names the Placements whose slices could not tell a move of the cluster from
-	// its removal for as long as anybody waits, so that the No counts now.
+	// its removal until the longest wait was over, so that the No counts now.
 	Inconclusive []types.NamespacedName
 }
 

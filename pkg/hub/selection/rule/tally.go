@@ -37,7 +37,7 @@ func TallyOf(decisions []clusterv1beta1.PlacementDecision) Tally {
 
 var versionSeed = maphash.MakeSeed()
 
-// versionsOf identifies the versions of all slices, whatever their order.
+// versionsOf identifies the versions of all slices, in any order.
 func versionsOf(decisions []clusterv1beta1.PlacementDecision) (sum uint64) {
 	for i := range decisions {
 		sum += maphash.Comparable(versionSeed, [2]string{decisions[i].Name, decisions[i].ResourceVersion})

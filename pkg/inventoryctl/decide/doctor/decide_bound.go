@@ -28,7 +28,7 @@ type BoundFacts struct {
 	seen     map[boundSet]struct{}
 }
 
-// boundSet is what decides about a binding, whatever its namespace: one of each is enough.
+// boundSet is what decides about a binding in any namespace: one of each is enough.
 type boundSet struct {
 	set, publish string
 	bound        metav1.ConditionStatus

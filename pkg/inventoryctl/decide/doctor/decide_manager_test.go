@@ -21,7 +21,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/settings"
 )
 
-// running are facts of a manager with two replicas, the first of which leads, changed as given.
+// running are facts of a manager with two replicas, where the first leads, changed as given.
 func running(changes ...func(*ManagerFacts)) ManagerFacts {
 	deployment := &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Generation: 2, Labels: map[string]string{"app.kubernetes.io/version": "0.9.0"}},
@@ -172,7 +172,7 @@ func TestCheckManager(t *testing.T) {
 			func(f *HubFacts) { f.Bound = BoundFacts{} }, "bound clusters",
 			notConfigured("", "no cluster is in a ManagedClusterSet that is bound"),
 		},
-		"a rollout goes on": {
+		"a rollout continues": {
 			func(f *HubFacts) {
 				moving := upgrading("d", "new", "True", "Progressing")
 				moving.Status.Conditions[1].LastTransitionTime = metav1.NewTime(facttest.Now().Add(-time.Minute))

@@ -72,8 +72,8 @@ func manifest(tb testing.TB, file string) []*unstructured.Unstructured {
 }
 
 // Grant creates the RBAC objects of a shipped manifest, and the file's other objects, for
-// service accounts in the given namespace. Cluster-scoped objects get names of their own.
-// Clients of the user system:serviceaccount:<namespace>:<account> then have these rights.
+// service accounts in the given namespace. Cluster-scoped objects get unique names. Clients
+// of the user system:serviceaccount:<namespace>:<account> then have these rights.
 func Grant(w *apitest.World, file, namespace string) {
 	w.T.Helper()
 	for _, obj := range manifest(w.T, file) {
