@@ -14,7 +14,7 @@ args=(-seed="${SEED:-1}" -lanes="${LANES:-4}" -writer="${WRITER:-}")
 test=TestRobust
 [ -z "${PLANS:-}" ] || test=TestSeeded
 if [ "${WRITER:-}" = upstream ] || { [ -z "${WRITER:-}" ] && [ $test = TestRobust ]; }; then
-	# Also for this addon's manager, because OCM's placement controller decides in some stories.
+	# Also for this addon's manager, because OCM's own components run in some stories.
 	go -C test/fleet run ./cmd/fleet upstream "$PWD/bin/upstream"
 	args+=(-upstream="$PWD/bin/upstream")
 fi

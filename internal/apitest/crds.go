@@ -63,6 +63,12 @@ func AddOnPlacementScore() CRDs {
 		"cluster/v1alpha1/0000_05_clusters.open-cluster-management.io_addonplacementscores.crd.yaml")
 }
 
+// AddOnTemplate is what Open Cluster Management's addon manager reads besides Hub.
+func AddOnTemplate() CRDs {
+	return ModuleFiles(ocmAPIModule,
+		"addon/v1alpha1/0000_03_addon.open-cluster-management.io_addontemplates.crd.yaml")
+}
+
 // ClusterProfile is SIG-Multicluster's definition, whose lists are maps.
 func ClusterProfile() CRDs {
 	return ModuleFiles(sigMultiCluster, "config/crd/bases/multicluster.x-k8s.io_clusterprofiles.yaml")

@@ -3,32 +3,52 @@
 //
 // A hub is a real etcd and kube-apiserver with the chart's rights and admission policies; the
 // manager is the real program, and package proxy is between the two. Open Cluster Management is
-// played by package ocmtest, but for its placement controller in some stories (below), and
-// clusters, accounts and cluster-proxy are objects only: agents have stories of their own (below), and
-// their ManifestWorks are not part of any story yet. Nothing collects garbage, so what the manager
-// leaves behind stays and is seen.
+// played by package ocmtest, but for its own components in some stories (below), and clusters,
+// accounts and cluster-proxy are objects only. Agents have their own stories (below), and are deployed
+// only where Open Cluster Management's addon manager runs. Nothing collects garbage, so what the
+// manager leaves behind stays and is seen.
 //
-// # Placement controller
+// # Components
 //
-// In the story spread, Open Cluster Management's own placement controller decides (placement.go).
-// It is the real program, with the rights that OCM's operator gives to its account, and a second
-// proxy is between it and the API server. It starts before each run and ends after it. Plans have
-// faults of the manager, as in other stories, or of what the placement controller writes: slices of
-// decisions and the Placement's status. The latter begin with "placement:", and the manager then
-// has none:
+// In some stories, Open Cluster Management's own components run (component.go): its placement
+// controller in spread, and in install and rollback also its addon manager and its registration
+// controller. They are the real programs, each with the rights that OCM's operator gives to its
+// account, and each has a proxy of its own. They start before each run and end after it. Plans have
+// faults of the manager, as in other stories, or of what one component writes. The latter begin with
+// "placement:", "addon:" or "registration:", and the manager then has none:
 //
 //	spread placement:hang patch placementdecisions.cluster.open-cluster-management.io/status team-a/view-decision-2 1
 //
 // The oracles are the same, and judge only the manager. They do not compare the slices themselves,
-// but what comes of them. OCM's controller drops the errors of writes of slices. It tries again with
+// but what comes of them. The placement controller drops the errors of writes of slices. It tries again with
 // its next event of the Placement, of its slices or its clusters, or after ten minutes. As on a busy
 // hub, there is such an event: from 20 seconds after the fault, and every 20 seconds, an annotation
-// of the Placement changes. So plans show what the manager does while slices are wrong for about 20
-// seconds, not for ten minutes. After a restore of etcd, the placement controller is started again,
-// because its caches may keep what the restored hub does not have.
+// of all Placements changes. So plans show what the manager does while slices are wrong for about 20
+// seconds, not for ten minutes. After a restore of etcd, components are started again, because their
+// caches may keep what the restored hub does not have.
 //
-// These stories need a folder with OCM's programs (-upstream, which make robust fills). Their plans
-// have 250 clusters and take long, so TestSeeded leaves the stories out, and TestRobust runs them last.
+// These stories need a folder with OCM's programs (-upstream, which make robust fills), so TestSeeded
+// leaves them out. The plans of spread have 250 clusters and take long: they run last, and there are
+// none with faults of APIs, slow webhooks or lagging API servers.
+//
+// # Agents
+//
+// In install and rollback (install.go), the ClusterManagementAddOn has an install strategy of type
+// Placements, and a progressive rollout to one cluster at a time. The addon manager creates and
+// deletes the addon, and chooses the AgentRevision of each cluster. Their hub (conversion.go) serves
+// and stores addons as OCM's operator sets it up: in v1alpha1, which the addon manager uses, with
+// OCM's conversion webhook. Other stories have only v1beta1.
+//
+// The suite plays the work agents of all clusters (spokes.go), past the proxies: ManifestWorks are
+// reported as applied and available, clean-up Jobs as complete, and what is deleted is let go. In
+// rollback, the second agent never becomes available on the third cluster, so that the rollout ends
+// there, in every run, until it is taken back. The suite also deletes ManifestWorks whose addon is
+// gone. No other garbage is collected. Nothing asks for certificates, and nothing writes conditions
+// of an agent's own.
+//
+// Two oracles are for agents: the ManifestWork of a cluster that some namespace shows all along is
+// never deleted; and in rollback, each cluster gets the AgentRevisions that the story says, in that
+// order, so the fourth one never gets the second.
 //
 // # Many clusters
 //
@@ -65,9 +85,9 @@
 //   - An account's token may be in every namespace that shows the cluster, because upstream has
 //     no way to say less.
 //   - The story of many clusters takes too long.
-//   - Six of the stories are about what only this addon has: place, slices and spread (publishing
-//     Placements), disable (the addon on a cluster), replace (what the manager reads of other
-//     components), damage (repairs of copies and rights).
+//   - Eight of the stories are about what only this addon has: place, slices and spread (publishing
+//     Placements), disable, install and rollback (the addon on a cluster), replace (what the manager
+//     reads of other components), damage (repairs of copies and rights).
 //   - No leader is paused or replaced: each of the two programs elects one by times of its own.
 //   - Their clocks are right.
 //   - No CRD is recreated, because garbage collection deletes what its objects own.
@@ -238,6 +258,8 @@
 //   - what a consumer saw of a property, of the cluster's or of another client's, and of a copied
 //     token, is a subsequence of what was written, and ends with the last, and no property goes
 //     while its profile stays;
+//   - no ManifestWork with the agent of a cluster goes that is shown all along, and where the story
+//     says so, it deploys what was rolled out, in that order;
 //   - the manager did not end by itself.
 //
 // Verdicts: "finding" is the manager's; "broken" is everything else, such as an error of the

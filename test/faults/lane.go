@@ -58,8 +58,12 @@ type lane struct {
 	atomic bool
 	// manager runs from one run to the next; nil if the next run must start one.
 	manager *manager
-	// scheduler is the user of the placement controller; nil until a story has needed one.
-	scheduler *rest.Config
+	// users are those of Open Cluster Management's components that have run, by name.
+	users map[string]*rest.Config
+	// prepared is true if the hub has what these components need.
+	prepared bool
+	// converts is true if the hub serves addons as Open Cluster Management's does, in two versions.
+	converts bool
 	// spoiled is true if the next run needs a new hub.
 	spoiled bool
 	// program is what runs as the manager from the next start; "" is that of this tree.
@@ -70,10 +74,19 @@ type lane struct {
 // cluster-proxy.
 func newLane(tb testing.TB, of writer, certificate []byte) *lane {
 	tb.Helper()
+	return newLaneThat(tb, of, certificate, false)
+}
+
+// newLaneThat is newLane, perhaps of a hub that converts addons.
+func newLaneThat(tb testing.TB, of writer, certificate []byte, converts bool) *lane {
+	tb.Helper()
 	server := apitest.Start(tb, of.crds...)
 	l := &lane{
 		tb: tb, server: server, writer: of, user: server.User(tb, of.user), gate: &gate{}, sight: &gate{},
-		certificate: certificate, folder: tb.TempDir(),
+		certificate: certificate, folder: tb.TempDir(), users: map[string]*rest.Config{}, converts: converts,
+	}
+	if converts {
+		l.convert()
 	}
 	cfg := server.Config(tb)
 	cfg.Wrap(l.gate.through)
@@ -108,7 +121,7 @@ func (l *lane) renew() {
 	l.unwatch()
 	l.server.Stop(l.tb)
 	program := l.program
-	*l = *newLane(l.tb, l.writer, l.certificate)
+	*l = *newLaneThat(l.tb, l.writer, l.certificate, l.converts)
 	l.program = program
 }
 
@@ -183,9 +196,15 @@ func (l *lane) remove(ctx context.Context, of owned) (int, error) {
 	})
 }
 
-// serve makes the hub have ClusterProfiles in the form that a story needs. It must be clean.
+// serve makes the hub have what a story needs: addons in two versions, ClusterProfiles in its form.
+// It must be clean.
 func (l *lane) serve(tb testing.TB, s story) {
 	tb.Helper()
+	if s.runs(addonManager) != l.converts {
+		l.converts = !l.converts
+		l.renew()
+	}
+	l.prepare(s)
 	if s.atomic == l.atomic {
 		return
 	}

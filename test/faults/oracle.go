@@ -22,8 +22,9 @@ type reference struct {
 	before, after map[string]string
 	// writes and events are those that every run has.
 	writes, events []proxy.Key
-	// decided are the writes of Open Cluster Management's placement controller that every run has.
-	decided []proxy.Key
+	// ofComponents are the writes of each of Open Cluster Management's components that every run
+	// has, by its prefix.
+	ofComponents map[string][]proxy.Key
 	// masked are those that differ between runs without faults.
 	masked []proxy.Key
 	// sent is the largest number of writes in one run.
@@ -36,8 +37,8 @@ type reference struct {
 type result struct {
 	before, after map[string]string
 	record        proxy.Record
-	// decided are the effective writes of the placement controller.
-	decided []proxy.Key
+	// sent are the effective writes of each component, by its prefix.
+	sent map[string][]proxy.Key
 	// setup are the changes before the faults, changes those after.
 	setup, changes []change
 	// began is when the story's act did.
@@ -125,8 +126,11 @@ func merge(a, b result) (reference, []string) {
 	keep(effective(b.record.Writes), effective(a.record.Writes))
 	ref.events = keep(a.record.Events, b.record.Events)
 	keep(b.record.Events, a.record.Events)
-	ref.decided = keep(a.decided, b.decided)
-	keep(b.decided, a.decided)
+	ref.ofComponents = map[string][]proxy.Key{}
+	for prefix := range a.sent {
+		ref.ofComponents[prefix] = keep(a.sent[prefix], b.sent[prefix])
+		keep(b.sent[prefix], a.sent[prefix])
+	}
 	return ref, differences
 }
 
@@ -155,11 +159,13 @@ const (
 	ofExit    = "exit"
 	ofHistory = "history"
 	ofOrder   = "order"
+	ofAgents  = "agents"
 )
 
 // violationKinds are all of them.
 var violationKinds = []string{
 	ofEffect, ofState, ofCounts, ofNumber, ofQuiet, ofProfile, ofClaim, ofToken, ofForeign, ofExit, ofHistory, ofOrder,
+	ofAgents,
 }
 
 // prefixed puts the kind in front of findings.
@@ -367,6 +373,10 @@ func invariants(s story, got result) []string {
 		if kind := published[c.resource]; kind != "" && c.what == deleted && s.keeps(c.key) {
 			add(kind, "%s went that is published all along: %s", one(kind), c)
 		}
+		if c.resource == works && c.what == deleted && strings.HasSuffix(c.key, "/"+deployWork) &&
+			s.has(namespaceOf(c.key)) {
+			add(ofAgents, "the agent of a cluster went that is selected all along: %s", c)
+		}
 	}
 	findings = append(findings, prefixed(ofNumber, judgeEach(s, got.record.Writes)...)...)
 	findings = append(findings, prefixed(ofState, judgeOutdated(s, got)...)...)
@@ -392,13 +402,16 @@ func holds(content, token string) bool {
 }
 
 // histories checks that what consumers saw of a property, ours or another client's, of a claim and of
-// a copied token, is what was written, in that order, and ends with the last; and that no property
-// goes while its profile stays.
+// a copied token, and the AgentRevisions that a cluster's ManifestWork deployed, are what was written,
+// in that order, and end with the last; and that no property goes while its profile stays.
 func histories(got result) []string {
 	type object struct {
-		Metadata struct{ Name string }
-		Spec     struct{ Value string }
-		Status   struct {
+		Metadata struct {
+			Name        string
+			Annotations map[string]string
+		}
+		Spec   struct{ Value string }
+		Status struct {
 			Properties []struct{ Name, Value string }
 		}
 		Data map[string][]byte
@@ -449,6 +462,12 @@ func histories(got result) []string {
 			if known && namespaceOf(of) != namespaceOf(c.key) {
 				source[c.key] = of
 				saw[c.key] = append(saw[c.key], number)
+			}
+		case works:
+			of := agentOf(namespaceOf(c.key))
+			if o.Metadata.Name == deployWork && got.wrote[of] != nil {
+				source[c.key] = of
+				saw[c.key] = append(saw[c.key], revisionIn(o.Metadata.Annotations))
 			}
 		}
 	}

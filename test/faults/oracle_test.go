@@ -2,6 +2,7 @@ package faults
 
 import (
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
@@ -63,7 +64,8 @@ func TestEveryFindingHasAKind(t *testing.T) {
 		change{what: created, resource: secrets, key: "stranger/c1-reader", content: copyOf("t-1")},
 		change{what: changed, resource: secrets, key: "team-a/" + foreign},
 		change{what: created, resource: claimsOfSpoke, key: "/" + kept},
-		change{what: changed, resource: profiles, key: "team-a/c1", content: profileOf("c1", "0")})
+		change{what: changed, resource: profiles, key: "team-a/c1", content: profileOf("c1", "0")},
+		change{what: deleted, resource: works, key: "c1/" + deployWork})
 	got.ordered = true
 	findings := judge(s, ref, got)
 	for _, text := range findings {
@@ -241,6 +243,25 @@ func TestOracles(t *testing.T) {
 		"another client's last update is lost": {
 			wrong: writes("1", "2", change{content: sharedProfileOf("c1", "2", "1")}), want: []string{"the last one is missing"},
 		},
+		"the agent of a cluster goes that is selected all along": {
+			wrong: add(change{what: deleted, resource: works, key: "c1/" + deployWork}),
+			want:  []string{"deleted manifestworks.work.open-cluster-management.io c1/" + deployWork + ": 1 times, 0", "the agent of a cluster went"},
+		},
+		"other ManifestWorks may go": {
+			wrong: add(change{what: deleted, resource: works, key: "c1/" + cleanupWork}, change{what: deleted, resource: works, key: "c2/" + deployWork}),
+			want: []string{
+				"deleted manifestworks.work.open-cluster-management.io c1/" + cleanupWork + ": 1 times, 0",
+				"deleted manifestworks.work.open-cluster-management.io c2/" + deployWork + ": 1 times, 0",
+			},
+		},
+		"a cluster gets another agent and the first one again": {wrong: deploys([]string{"a", "b", "a"}, "a", "b", "a")},
+		"a cluster never gets the other agent":                 {wrong: deploys([]string{"a", "b", "a"}, "a")},
+		"a cluster gets an agent whose turn has not come": {
+			wrong: deploys([]string{"a"}, "a", "b", "a"), want: []string{`"b" came too late or was never written`},
+		},
+		"a cluster keeps the other agent": {
+			wrong: deploys([]string{"a", "b", "a"}, "a", "b"), want: []string{"the last one is missing"},
+		},
 		"a copy keeps an old token": {
 			wrong: func(r *result) { r.wrote["c1/reader"] = []string{"1", "2"} }, want: []string{"the last one is missing"},
 		},
@@ -259,6 +280,22 @@ func TestOracles(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// deploys makes a cluster's ManifestWork deploy agents of some AgentRevisions, one after the other.
+func deploys(wrote []string, revisions ...string) func(*result) {
+	return func(r *result) {
+		r.wrote[agentOf("c1")] = wrote
+		for _, revision := range revisions {
+			content, err := json.Marshal(agentWork(revision))
+			if err != nil {
+				panic(err) // impossible for a work
+			}
+			r.changes = append(r.changes, change{
+				what: changed, resource: works, key: "c1/" + deployWork, content: string(content),
+			})
+		}
 	}
 }
 

@@ -78,8 +78,6 @@ func parsePlan(stories []story, text string) (plan, error) {
 	}
 	var err error
 	switch {
-	case slices.Contains(ofPlacement, p.fault.Kind) && !of.scheduled:
-		err = fmt.Errorf("no placement controller runs in the story %q", name)
 	case slices.Contains(withoutTarget, p.fault.Kind):
 		if target != "" {
 			err = fmt.Errorf("%s has no target", kind)
@@ -92,10 +90,10 @@ func parsePlan(stories []story, text string) (plan, error) {
 		if p.fault.Key.Object = target; !slices.Contains(namespaces, target) {
 			err = fmt.Errorf("%s needs a namespace", kind)
 		}
-	case slices.Contains(slices.Concat(proxy.OfWrites, proxy.OfEvents, ofPlacement), p.fault.Kind):
+	case slices.Contains(slices.Concat(proxy.OfWrites, proxy.OfEvents, of.ofComponents()), p.fault.Kind):
 		p.fault.Key, err = proxy.ParseKey(target)
 	default:
-		err = fmt.Errorf("there is no fault %q", kind)
+		err = fmt.Errorf("there is no fault %q in the story %q", kind, name)
 	}
 	return p, err
 }
@@ -128,8 +126,10 @@ func plansOf(s story, ref reference, apis ...api) []plan {
 		}
 	}
 	add(ofProcesses, proxy.Key{})
-	add(ofPlacement, ref.decided...)
-	if len(ref.decided) > 0 {
+	for _, c := range s.components {
+		add(c.faults(), ref.ofComponents[c.prefix]...)
+	}
+	if s.large {
 		return all
 	}
 	add(proxy.OfStarts, proxy.Key{})

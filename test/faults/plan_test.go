@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/utils/ptr"
 
 	"open-cluster-management.io/cluster-inventory-addon/test/faults/proxy"
 )
@@ -54,33 +55,74 @@ func TestEveryWriteAndEventHasItsPlans(t *testing.T) {
 	}
 }
 
-func TestEveryWriteOfThePlacementControllerHasItsPlans(t *testing.T) {
+func TestEveryWriteOfAComponentHasItsPlans(t *testing.T) {
 	slice := proxy.Key{
 		Verb: "patch", Resource: "placementdecisions.cluster.open-cluster-management.io/status",
 		Object: "team-a/view-decision-2", N: 1,
 	}
-	all := slices.DeleteFunc(plansOf(story{name: "spread"}, reference{decided: []proxy.Key{slice}}), func(p plan) bool {
-		return slices.Contains(ofProcesses, p.fault.Kind)
-	})
-	want := map[plan]proxy.Kind{}
-	for _, kind := range proxy.OfWrites {
-		want[plan{story: "spread", fault: proxy.Fault{Kind: "placement:" + kind, Key: slice}}] = kind
+	created := proxy.Key{
+		Verb: "create", Resource: "managedclusteraddons.addon.open-cluster-management.io",
+		Object: "c1/cluster-inventory", N: 1,
 	}
-	if len(all) != len(want) {
-		t.Errorf("%d plans, want %d", len(all), len(want))
-	}
-	for _, p := range all {
-		toManager, toPlacement := divided(p.fault)
-		if want := (proxy.Fault{Kind: want[p], Key: slice}); toManager.Kind != proxy.None || toPlacement != want {
-			t.Errorf("%s is %v for the manager and %v for the placement controller", p, toManager, toPlacement)
+	for of, test := range map[*story]struct {
+		writes map[string][]proxy.Key
+		want   map[string]proxy.Key // by the prefix
+	}{
+		ptr.To(spread()): {
+			writes: map[string][]proxy.Key{"placement": {slice}, "addon": {created}}, // which does not run
+			want:   map[string]proxy.Key{"placement": slice},
+		},
+		ptr.To(install()): {
+			writes: map[string][]proxy.Key{"placement": {slice}, "addon": {created}, "registration": nil},
+			want:   map[string]proxy.Key{"placement": slice, "addon": created},
+		},
+	} {
+		all := slices.DeleteFunc(plansOf(*of, reference{ofComponents: test.writes}), func(p plan) bool {
+			return slices.Contains(withoutTarget, p.fault.Kind)
+		})
+		want := map[plan]proxy.Kind{}
+		for prefix, key := range test.want {
+			for _, kind := range proxy.OfWrites {
+				want[plan{story: of.name, fault: proxy.Fault{Kind: proxy.Kind(prefix) + ":" + kind, Key: key}}] = kind
+			}
 		}
-		if parsed, err := parsePlan(stories, p.String()); err != nil || parsed != p {
-			t.Errorf("%s is read as %s, %v", p, parsed, err)
+		if len(all) != len(want) {
+			t.Errorf("%s has %d plans, want %d", of.name, len(all), len(want))
+		}
+		for _, p := range all {
+			prefix, itself := divided(p.fault)
+			if itself != (proxy.Fault{Kind: want[p], Key: test.want[prefix]}) || prefix == "" {
+				t.Errorf("%s is %v of %q", p, itself, prefix)
+			}
+			if parsed, err := parsePlan(stories, p.String()); err != nil || parsed != p {
+				t.Errorf("%s is read as %s, %v", p, parsed, err)
+			}
 		}
 	}
-	toManager, toPlacement := divided(proxy.Fault{Kind: proxy.Hang, Key: slice})
-	if toManager.Kind != proxy.Hang || toPlacement.Kind != proxy.None {
-		t.Errorf("a fault of the manager's is %v for it and %v for the placement controller", toManager, toPlacement)
+	ours := proxy.Fault{Kind: proxy.Hang, Key: slice}
+	if prefix, itself := divided(ours); prefix != "" || itself != ours {
+		t.Errorf("a fault of the manager's is %v of %q", itself, prefix)
+	}
+}
+
+// Only small stories have plans of the kinds that apply to a whole run.
+func TestStoriesOfManyClustersHaveFewerKindsOfPlans(t *testing.T) {
+	lagging := func(s story) bool {
+		return slices.ContainsFunc(plansOf(s, reference{}), func(p plan) bool { return p.fault.Kind == proxy.Lagging })
+	}
+	if lagging(spread()) || !lagging(install()) {
+		t.Errorf("lagging: spread %t, install %t", lagging(spread()), lagging(install()))
+	}
+}
+
+// Plans that need the same hub run one after the other, and those that take long at the end.
+func TestStoriesTakeTurns(t *testing.T) {
+	got := map[string]int{}
+	for _, s := range []story{spread(), install(), rollback(), {name: "edit"}} {
+		got[s.name] = s.turn()
+	}
+	if diff := cmp.Diff(map[string]int{"edit": 0, "install": 1, "rollback": 1, "spread": 2}, got); diff != "" {
+		t.Error(diff)
 	}
 }
 
@@ -88,7 +130,8 @@ func TestOtherPlansAreRefused(t *testing.T) {
 	for _, text := range []string{
 		"", "edit", "nothing none", "edit nothing", "edit none x", "edit 409", "edit 409 patch x y", "edit watch-closed",
 		"edit watch-closed a b", "edit hub-restarted x", "spread placement:409", "spread placement:hub-restarted",
-		"spread placement:event-delayed ADDED x y 1", "edit placement:409 patch x y 1",
+		"spread placement:event-delayed ADDED x y 1", "edit placement:409 patch x y 1", "spread addon:409 patch x y 1",
+		"install addon:hub-restarted", "install :409 patch x y 1",
 		"edit lagging x", "edit clock-ahead x", "edit timestamps-behind x", "edit lagging-60s x", "edit lagging-2s", "edit leader-paused-60s x", "edit leader-paused-3s",
 		"edit slow-webhook-29s", "edit slow-webhook-29s x",
 		"edit slow-webhook", "edit slow-webhook x", "edit unserved", "edit unserved a b", "edit new-version", "edit new-field a b",

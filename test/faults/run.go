@@ -50,8 +50,8 @@ type running struct {
 	story    story
 	world    *world
 	managers []*manager
-	// placement is Open Cluster Management's placement controller; nil if ocmtest plays it.
-	placement *manager
+	// components are those of Open Cluster Management's that run.
+	components []upstream
 	// lost are the objects that went with a CRD, as in a state.
 	lost []string
 }
@@ -61,7 +61,10 @@ type running struct {
 // the test or is returned. calm is for how long nothing may be written in the end.
 func (l *lane) run(tb testing.TB, s story, fault proxy.Fault, ref *reference, calm time.Duration) (result, error) {
 	tb.Helper()
-	fault, ofPlacement := divided(fault)
+	prefix, itself := divided(fault)
+	if prefix != "" {
+		fault = proxy.Fault{Kind: proxy.None} // of the manager
+	}
 	isElected := slices.Contains(ofLeaders, fault.Kind)
 	first, second := l.versionsOf(tb, fault.Kind)
 	switch {
@@ -77,9 +80,10 @@ func (l *lane) run(tb testing.TB, s story, fault proxy.Fault, ref *reference, ca
 	r := &running{lane: l, story: s, world: newWorld(l.hub.In(tb))}
 	defer r.end(fault.Kind)
 	l.writer.prepare(l, r.world)
-	if s.scheduled {
-		r.placement = l.schedule(tb)
+	for _, c := range s.components {
+		r.components = append(r.components, l.start(tb, c))
 	}
+	defer r.startSpokes(tb)()
 	if isElected {
 		r.managers = []*manager{l.manage(first, elect)}
 	} else {
@@ -119,10 +123,8 @@ func (l *lane) run(tb testing.TB, s story, fault proxy.Fault, ref *reference, ca
 	for _, m := range r.managers {
 		m.proxy.Begin(fault, m.kill)
 	}
-	if r.placement != nil {
-		r.placement.proxy.Begin(ofPlacement, r.placement.kill)
-		defer r.wake(tb)()
-	}
+	r.begin(prefix, itself)
+	defer r.wake(tb)()
 	if fault.Kind == restored {
 		if err := r.restore(tb, before); err != nil {
 			if !errors.Is(err, errNotReached) {
@@ -144,7 +146,7 @@ func (l *lane) run(tb testing.TB, s story, fault proxy.Fault, ref *reference, ca
 	}
 	holds := []func() bool{func() bool {
 		fired := r.record().Fired
-		return fired.IsZero() || time.Since(fired) >= max(lasts(fault.Kind), lasts(ofPlacement.Kind))
+		return fired.IsZero() || time.Since(fired) >= lasts(itself.Kind)
 	}, func() bool {
 		return !slices.ContainsFunc(r.managers, func(m *manager) bool { return m.proxy.Lags() })
 	}}
@@ -164,7 +166,7 @@ func (l *lane) run(tb testing.TB, s story, fault proxy.Fault, ref *reference, ca
 		}
 	}
 	got.record, got.after, got.changes = r.record(), r.state(), l.watcher.seen(began)
-	got.decided = r.decided()
+	got.sent = r.sent()
 	if got.converged {
 		got.late = lateWrites(got.record.Writes[sent:], fault)
 		got.converged = ref == nil || maps.Equal(got.after, ref.after)
@@ -217,8 +219,8 @@ func (r *running) end(fault proxy.Kind) {
 		}
 		m.proxy.Begin(proxy.Fault{Kind: proxy.None}, nil)
 	}
-	if r.placement != nil {
-		r.placement.end() // it would decide while the hub is emptied
+	for _, c := range r.components {
+		c.end() // it would go on while the hub is emptied
 	}
 }
 
@@ -234,9 +236,9 @@ func (r *running) report(got *result, fault proxy.Kind) error {
 		got.log += log
 		errs = append(errs, err, m.proxy.Broken())
 	}
-	if r.placement != nil {
-		_, _, err := r.placement.report()
-		errs = append(errs, err, r.placement.proxy.Broken())
+	for _, c := range r.components {
+		_, _, err := c.report()
+		errs = append(errs, err, c.proxy.Broken())
 	}
 	return errors.Join(errs...)
 }
@@ -287,8 +289,8 @@ func (r *running) restore(tb testing.TB, before target) error {
 	}
 	r.story.act(r.world)
 	r.outage(func() { r.lane.server.Restore(tb, data, nil) })
-	if r.placement != nil {
-		r.placement.kill() // its caches would be of the lost state, which is not what is tested
+	for _, c := range r.components {
+		c.kill() // its caches would be of the lost state, which is not what is tested
 	}
 	r.world.wrote = wrote
 	r.lane.watch()
@@ -306,7 +308,7 @@ func (r *running) outage(during func()) {
 
 func (r *running) state() map[string]string {
 	state := r.lane.watcher.state(func(object map[string]any) string { return normal(object, r.world.tokens) })
-	if r.story.scheduled {
+	if r.story.runs(placementController) {
 		joinSlices(state)
 	}
 	return state
@@ -314,13 +316,14 @@ func (r *running) state() map[string]string {
 
 // programs are all that run.
 func (r *running) programs() []*manager {
-	if r.placement == nil {
-		return r.managers
+	all := slices.Clone(r.managers)
+	for _, c := range r.components {
+		all = append(all, c.manager)
 	}
-	return append(slices.Clone(r.managers), r.placement)
+	return all
 }
 
-// record is that of all managers together; the fault may be the placement controller's.
+// record is that of all managers together; the fault may be a component's.
 func (r *running) record() proxy.Record {
 	var all proxy.Record
 	for _, m := range r.managers {
@@ -331,8 +334,10 @@ func (r *running) record() proxy.Record {
 			all.Fired = one.Fired
 		}
 	}
-	if r.placement != nil && all.Fired.IsZero() {
-		all.Fired = r.placement.proxy.Record().Fired
+	for _, c := range r.components {
+		if all.Fired.IsZero() {
+			all.Fired = c.proxy.Record().Fired
+		}
 	}
 	return all
 }
@@ -434,9 +439,9 @@ func (r *running) why(want map[string]string) string {
 		_, log, _ := m.report()
 		text += "\nthe manager logged, at the end:\n" + tail(log)
 	}
-	if r.placement != nil {
-		_, log, _ := r.placement.report()
-		text += "\nthe placement controller logged, at the end:\n" + tail(log)
+	for _, c := range r.components {
+		_, log, _ := c.report()
+		text += "\n" + c.name + " logged, at the end:\n" + tail(log)
 	}
 	return text
 }

@@ -2,10 +2,12 @@ package faults
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -41,7 +43,7 @@ func spread() story {
 	before := fleetNames[1:251]
 	after := slices.Concat(fleetNames[:1], fleetNames[3:250], []string{"n251", "n253"})
 	return story{
-		name: "spread", scheduled: true, large: true,
+		name: "spread", components: []component{placementController}, large: true,
 		before: pairs(teamA, before...), after: pairs(teamA, after...), meanwhile: pairs(teamA, "n252"),
 		// Both move between slices.
 		targets: map[string][]string{"n100": {teamA}, "n201": {teamA}},
@@ -156,4 +158,33 @@ func ofWaves(waves ...string) []clusterv1beta1.ClusterPredicate {
 			}},
 		},
 	}}
+}
+
+// joinSlices replaces, in a state, what each slice of references has by what all slices of a namespace
+// have together: which slice has a reference depends on the order of writes.
+func joinSlices(state map[string]string) {
+	all := map[string][]string{}
+	for id, content := range state {
+		resource, key, _ := strings.Cut(id, " ")
+		var slice map[string]any
+		if resource != references || json.Unmarshal([]byte(content), &slice) != nil {
+			continue
+		}
+		of := references + " in " + namespaceOf(key)
+		decisions, _ := slice["decisions"].([]any)
+		for _, decision := range decisions {
+			all[of] = append(all[of], fmt.Sprint(decision))
+		}
+		delete(slice, "decisions")
+		state[id] = fmt.Sprint(slice)
+	}
+	for of, decisions := range all {
+		state[of] = strings.Join(sorted(decisions), "\n")
+	}
+}
+
+// isOfCluster reports whether a namespace is that of a cluster.
+func isOfCluster(namespace string) bool {
+	return slices.Contains(clusterNames, namespace) || slices.Contains(fleetNames, namespace) ||
+		slices.Contains(manyNames, namespace)
 }

@@ -23,10 +23,11 @@ type story struct {
 	// atomic is true if the hub has ClusterProfiles as Open Cluster Management defines them, with
 	// atomic lists.
 	atomic bool
-	// scheduled is true if Open Cluster Management's own placement controller decides, instead of
-	// ocmtest.
-	scheduled bool
-	// large is true if there are many clusters. TestSeeded leaves such stories out.
+	// components are those of Open Cluster Management's that run, instead of being played by
+	// ocmtest. They need a folder with its programs, so TestSeeded leaves such stories out.
+	components []component
+	// large is true if there are many clusters. TestSeeded leaves such stories out, and plans of some
+	// kinds are left out.
 	large bool
 	// without are faults that do not fit it.
 	without []proxy.Kind
@@ -49,12 +50,33 @@ const (
 	prod, staging = "prod", "staging"
 )
 
+// turn is when the story's plans run, from 0.
+func (s story) turn() int {
+	const last = 2
+	switch {
+	case s.large:
+		return last
+	case s.runs(addonManager):
+		return 1
+	default:
+		return 0
+	}
+}
+
 // may are the pairs that have a profile at some time.
 func (s story) may() []string { return slices.Concat(s.before, s.after, s.meanwhile) }
 
 // keeps reports whether a pair has its profile all along.
 func (s story) keeps(pair string) bool {
 	return slices.Contains(s.before, pair) && slices.Contains(s.after, pair) && !slices.Contains(s.meanwhile, pair)
+}
+
+// has reports whether a cluster is in the inventory all along: some namespace keeps its profile.
+func (s story) has(cluster string) bool {
+	return slices.ContainsFunc(s.before, func(pair string) bool {
+		_, of, _ := strings.Cut(pair, "/")
+		return of == cluster && s.keeps(pair)
+	})
 }
 
 // copies are the copies of tokens that belong to pairs, as namespace/Secret.
@@ -319,5 +341,7 @@ var stories = []story{
 		},
 	},
 	spread(),
+	install(),
+	rollback(),
 	registerAgain(manyClusters),
 }

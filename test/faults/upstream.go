@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -11,6 +12,7 @@ import (
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -34,15 +36,27 @@ const (
 
 // upstreamNames are the stories of which all steps concern upstream's own writers. The others
 // are about what only this addon has: Placements that publish (place, slices, spread), the addon on a
-// cluster (disable), what it reads of other components (replace) and its repairs of copies and
+// cluster (disable, install, rollback), what it reads of other components (replace) and its repairs of copies and
 // rights (damage).
 var upstreamNames = []string{"bind", "edit", "rotate", "unbind", "register-again", "move"}
+
+// ofRegistration is what Open Cluster Management's registration controller leaves, besides ownedKinds.
+var ofRegistration = []owned{
+	{
+		kind: rbacv1.SchemeGroupVersion.WithKind("ClusterRole"),
+		only: []client.ListOption{client.HasLabels{clusterv1.ClusterNameLabelKey}},
+	},
+	{
+		kind: rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding"),
+		only: []client.ListOption{client.HasLabels{clusterv1.ClusterNameLabelKey}},
+	},
+	{kind: schema.GroupVersionKind{Group: "coordination.k8s.io", Version: "v1", Kind: "Lease"}},
+}
 
 // upstreamWriter is Open Cluster Management's registration controller with its ClusterProfile
 // gate, and managed-serviceaccount's manager with its syncer, from a folder that "fleet
 // upstream" has filled. Both have one proxy, and end and start together.
 func upstreamWriter(folder string) writer {
-	inCluster := client.HasLabels{clusterv1.ClusterNameLabelKey}
 	return onHub(writer{
 		name:    upstreamName,
 		stories: upstreamStories(),
@@ -52,13 +66,9 @@ func upstreamWriter(folder string) writer {
 		mayLackReference: true,
 		// A reset takes finalizers from clusters, so the controller does not clean up after them.
 		fresh: true,
-		owned: []owned{
-			{kind: rbacv1.SchemeGroupVersion.WithKind("ClusterRole"), only: []client.ListOption{inCluster}},
-			{kind: rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding"), only: []client.ListOption{inCluster}},
-			{kind: schema.GroupVersionKind{Group: "coordination.k8s.io", Version: "v1", Kind: "Lease"}},
-		},
-		crds: []apitest.CRDs{apitest.HubInAllVersions()},
-		user: upstreamUser,
+		owned: ofRegistration,
+		crds:  []apitest.CRDs{apitest.HubInAllVersions()},
+		user:  upstreamUser,
 		programs: func(testing.TB) []string {
 			return []string{filepath.Join(folder, "ocm"), filepath.Join(folder, "msa")}
 		},
@@ -130,7 +140,8 @@ func freePort() int {
 	}
 }
 
-// installRights creates ClusterRoles, and gives to one user what is bound to several accounts.
+// installRights creates ClusterRoles, and gives to one user what is bound to several accounts. A
+// ClusterRole that exists gets the rules.
 func (l *lane) installRights(path, user string) {
 	l.tb.Helper()
 	file, err := os.Open(path)
@@ -143,7 +154,13 @@ func (l *lane) installRights(path, user string) {
 			subject := map[string]any{"apiGroup": rbacv1.GroupName, "kind": rbacv1.UserKind, "name": user}
 			apitest.Must(l.tb, unstructured.SetNestedSlice(object.Object, []any{subject}, "subjects"))
 		}
-		l.hub.MustCreate(object)
+		err := l.hub.Create(l.tb.Context(), object)
+		if apierrors.IsAlreadyExists(err) {
+			rules, _ := json.Marshal(map[string]any{"rules": object.Object["rules"]}) // impossible for what was JSON
+			l.hub.MustMerge(object, string(rules))
+			continue
+		}
+		apitest.Must(l.tb, err)
 	}
 }
 

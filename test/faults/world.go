@@ -26,6 +26,8 @@ const (
 	teamA, teamB = "team-a", "team-b"
 	// stranger binds nothing, and must never get anything.
 	stranger = "stranger"
+	// installer has the Placement by which the addon is installed, and shows no profiles.
+	installer = "installer"
 )
 
 // consumers are the namespaces in which stories publish clusters.
@@ -34,7 +36,7 @@ var consumers = []string{teamA, teamB}
 var clusterNames = []string{"c1", "c2", "c3", "c4", "c5", "c6"}
 
 // namespaces of all stories but for those of fleetNames, which only some hubs have.
-var namespaces = slices.Concat(consumers, []string{stranger}, clusterNames)
+var namespaces = slices.Concat(consumers, []string{stranger, installer}, clusterNames)
 
 const (
 	// reader is the account of clusters that have one.
@@ -74,6 +76,8 @@ type world struct {
 	// hubKubeconfig is the file of an agent with its kubeconfig of the hub, and hook runs its clean-up.
 	hubKubeconfig string
 	hook          func() ([]byte, error)
+	// spokes deploy agents; nil in stories without Open Cluster Management's addon manager.
+	spokes *spokes
 }
 
 func newWorld(hub *ocmtest.Hub) *world {

@@ -76,7 +76,7 @@ func allOf(kinds ...schema.GroupVersionKind) []owned {
 
 // onHub completes a writer that publishes on a hub with what all of these have.
 func onHub(of writer) writer {
-	of.owned = append(of.owned, allOf(ownedKinds...)...)
+	of.owned = slices.Concat(of.owned, allOf(ownedKinds...))
 	of.namespaces = slices.Concat(namespaces, fleetNames, manyNames)
 	of.watched, of.apis = watchedKinds, apis
 	of.crds = append(of.crds, apitest.ClusterProfile(), apitest.PlacementDecision(), apitest.ManagedServiceAccount())
@@ -89,6 +89,7 @@ func addonWriter(folder string) writer {
 	return onHub(writer{
 		stories:  stories,
 		upstream: folder,
+		owned:    ofRegistration,
 		crds:     []apitest.CRDs{apitest.Hub(), apitest.AgentRevision(), apitest.ManagedProxyConfiguration()},
 		user:     hubtest.User,
 		programs: func(tb testing.TB) []string {

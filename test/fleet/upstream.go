@@ -22,8 +22,8 @@ import (
 // without this addon, for tests that run it on an API server of their own: OCM's components as
 // ocm, managed-serviceaccount's as msa, kube-controller-manager, on whose garbage collector both
 // rely, and rights.yaml with the ClusterRoles and bindings that OCM's operator and
-// managed-serviceaccount's chart apply with their gates on. placement-rights.yaml has those of
-// OCM's placement controller.
+// managed-serviceaccount's chart apply with their gates on. Each of OCM's controllers has a file
+// with its own rights with every gate off, such as placement-rights.yaml.
 func UpstreamWriters(ctx context.Context, dir string, out io.Writer) error {
 	root, err := repositoryRoot()
 	if err != nil {
@@ -38,14 +38,17 @@ func UpstreamWriters(ctx context.Context, dir string, out io.Writer) error {
 		return err
 	}
 	f := &Fleet{Root: root, Dir: dir, access: access{helm: helm}}
-	writers, writersErr := f.writersRights(ctx)
-	placement, placementErr := f.placementRights(ctx)
-	if err := errors.Join(writersErr, placementErr); err != nil {
+	writers, err := f.writersRights(ctx)
+	if err != nil {
 		return err
 	}
-	for name, rights := range map[string][]*unstructured.Unstructured{
-		"rights.yaml": writers, "placement-rights.yaml": placement,
-	} {
+	all := map[string][]*unstructured.Unstructured{"rights.yaml": writers}
+	for _, controller := range []string{"addon-manager", "placement", "registration"} {
+		if all[controller+"-rights.yaml"], err = f.controllerRights(ctx, controller); err != nil {
+			return err
+		}
+	}
+	for name, rights := range all {
 		text, err := rightsIn(rights)
 		if err != nil {
 			return err
@@ -86,13 +89,13 @@ func (f *Fleet) writersRights(ctx context.Context) ([]*unstructured.Unstructured
 	return slices.Concat(all, chart), err
 }
 
-// placementRights are those of OCM's placement controller.
-func (f *Fleet) placementRights(ctx context.Context) ([]*unstructured.Unstructured, error) {
+// controllerRights are those of one of OCM's controllers.
+func (f *Fleet) controllerRights(ctx context.Context, controller string) ([]*unstructured.Unstructured, error) {
 	manifests, err := f.ocmManifests(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return manifests.PlacementAccess()
+	return manifests.ControllerAccess(controller)
 }
 
 func (f *Fleet) ocmManifests(ctx context.Context) (ocm.Manifests, error) {

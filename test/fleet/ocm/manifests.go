@@ -120,10 +120,11 @@ func (m Manifests) RegistrationAccess() ([]*unstructured.Unstructured, error) {
 	return m.files([]string{"registration/clusterrole.yaml", "registration/clusterrolebinding.yaml"}, values)
 }
 
-// PlacementAccess is the ClusterRole of the placement controller, and its binding to the
-// controller's account.
-func (m Manifests) PlacementAccess() ([]*unstructured.Unstructured, error) {
-	return m.files([]string{"placement/clusterrole.yaml", "placement/clusterrolebinding.yaml"}, hubValues(nil))
+// ControllerAccess is the ClusterRole of a controller with every gate off, and its binding to the
+// controller's account. The controller is named by its folder: addon-manager, placement or
+// registration.
+func (m Manifests) ControllerAccess(controller string) ([]*unstructured.Unstructured, error) {
+	return m.files([]string{controller + "/clusterrole.yaml", controller + "/clusterrolebinding.yaml"}, hubValues(nil))
 }
 
 // HubAccess are the service accounts of the hub with their roles.

@@ -1,0 +1,196 @@
+package faults
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
+	"open-cluster-management.io/cluster-inventory-addon/test/faults/proxy"
+)
+
+// component is a program of Open Cluster Management's that runs in some stories, behind a proxy of
+// its own.
+type component struct {
+	// name is that of its user and of its rights.
+	name string
+	// prefix is how the kinds of the faults of its writes begin, with a colon.
+	prefix string
+	// command are its first arguments.
+	command []string
+}
+
+var (
+	placementController = component{
+		name: "placement", prefix: "placement", command: []string{"placement", "controller"},
+	}
+	addonManager           = component{name: "addon-manager", prefix: "addon", command: []string{"addon", "manager"}}
+	registrationController = component{
+		name: "registration", prefix: "registration", command: []string{"registration", "controller"},
+	}
+)
+
+// wakeEvery is how often, after a fault of the placement controller's, something happens on the
+// hub that makes it look at the Placement again. By itself it would do so after up to ten minutes:
+// it forgets that a slice was not written. The other components try again what failed.
+const wakeEvery = 20 * time.Second
+
+// faults are those of what the component writes.
+func (c component) faults() []proxy.Kind {
+	var kinds []proxy.Kind
+	for _, kind := range proxy.OfWrites {
+		kinds = append(kinds, proxy.Kind(c.prefix+":")+kind)
+	}
+	return kinds
+}
+
+// runs reports whether a component of Open Cluster Management's runs in the story.
+func (s story) runs(of component) bool {
+	return slices.ContainsFunc(s.components, func(c component) bool { return c.name == of.name })
+}
+
+// ofComponents are the faults of the components that run in the story.
+func (s story) ofComponents() []proxy.Kind {
+	var kinds []proxy.Kind
+	for _, c := range s.components {
+		kinds = append(kinds, c.faults()...)
+	}
+	return kinds
+}
+
+// divided returns whose fault it is, the prefix of a component or "" for the manager, and the
+// fault itself.
+func divided(fault proxy.Fault) (prefix string, itself proxy.Fault) {
+	prefix, kind, is := strings.Cut(string(fault.Kind), ":")
+	if !is {
+		return "", fault
+	}
+	return prefix, proxy.Fault{Kind: proxy.Kind(kind), Key: fault.Key}
+}
+
+// upstream is a component that runs.
+type upstream struct {
+	component
+	*manager
+}
+
+// upstreamFolder has Open Cluster Management's programs.
+func (l *lane) upstreamFolder(tb testing.TB) string {
+	tb.Helper()
+	if l.writer.upstream == "" {
+		tb.Fatal("the story needs -upstream, a folder with Open Cluster Management's programs")
+	}
+	return l.writer.upstream
+}
+
+// prepare gives a hub what stays on it for the components of a story.
+func (l *lane) prepare(s story) {
+	l.tb.Helper()
+	if len(s.components) == 0 || l.prepared {
+		return
+	}
+	l.prepared = true
+	l.server.Install(l.tb, apitest.AddOnPlacementScore(), apitest.AddOnTemplate())
+	l.createNamespaces(registrationNamespace)
+	if s.large {
+		l.createNamespaces(fleetNames...)
+	}
+}
+
+// start starts a component of Open Cluster Management's behind a proxy of its own.
+func (l *lane) start(tb testing.TB, of component) upstream {
+	tb.Helper()
+	folder := l.upstreamFolder(tb)
+	user, known := l.users[of.name]
+	if !known {
+		l.installRights(filepath.Join(folder, of.name+"-rights.yaml"), of.name)
+		user = l.server.User(l.tb, of.name)
+		l.users[of.name] = user
+	}
+	return upstream{of, l.behindProxy(user, 0, func(cfg *rest.Config) func() []*exec.Cmd {
+		kubeconfig := apitest.File(l.tb, "kubeconfig", apitest.Kubeconfig(l.tb, cfg, ""))
+		return func() []*exec.Cmd { return []*exec.Cmd{of.process(folder, kubeconfig, freePort())} }
+	})}
+}
+
+// process is the component with the flags that OCM's operator gives it, but for a leader's
+// election and the address of its probes.
+func (c component) process(folder, kubeconfig string, port int) *exec.Cmd {
+	cmd := exec.Command(filepath.Join(folder, "ocm"), slices.Concat(c.command, []string{
+		"--kubeconfig=" + kubeconfig, "--namespace=" + registrationNamespace, "--disable-leader-election",
+		fmt.Sprintf("--listen=127.0.0.1:%d", port),
+	})...)
+	cmd.Env = append(os.Environ(), olderClient...)
+	cmd.Env = append(cmd.Env, "POD_NAMESPACE="+registrationNamespace)
+	return cmd
+}
+
+// begin gives each component its fault, of which at most one has any.
+func (r *running) begin(prefix string, itself proxy.Fault) {
+	for _, c := range r.components {
+		fault := proxy.Fault{Kind: proxy.None}
+		if c.prefix == prefix {
+			fault = itself
+		}
+		c.proxy.Begin(fault, c.kill)
+	}
+}
+
+// wake changes an annotation of all Placements again and again after the placement controller had
+// its fault, until the returned function is called: so do events on a busy hub.
+func (r *running) wake(tb testing.TB) (stop func()) {
+	tb.Helper()
+	at := slices.IndexFunc(r.components, func(c upstream) bool { return c.name == placementController.name })
+	if at < 0 {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(tb.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for n := 1; ; {
+			fired := r.components[at].proxy.Record().Fired
+			if !fired.IsZero() && time.Since(fired) >= time.Duration(n)*wakeEvery {
+				r.touchPlacements(ctx, fmt.Sprint(n))
+				n++
+			}
+			if pause(ctx, poll) != nil {
+				return
+			}
+		}
+	}()
+	return func() {
+		cancel()
+		<-ended
+	}
+}
+
+// touchPlacements changes an annotation. If that fails, the next one may do.
+func (r *running) touchPlacements(ctx context.Context, value string) {
+	placements := &clusterv1beta1.PlacementList{}
+	_ = r.lane.admin.List(ctx, placements)
+	for i := range placements.Items {
+		text := fmt.Appendf(nil, `{"metadata":{"annotations":{"example.com/look":%q}}}`, value)
+		_ = r.lane.admin.Patch(ctx, &placements.Items[i], client.RawPatch(types.MergePatchType, text))
+	}
+}
+
+// sent are the effective writes of each component, by its prefix.
+func (r *running) sent() map[string][]proxy.Key {
+	sent := map[string][]proxy.Key{}
+	for _, c := range r.components {
+		sent[c.prefix] = effective(c.proxy.Record().Writes)
+	}
+	return sent
+}
