@@ -53,6 +53,17 @@ func Get[T client.Object](ctx context.Context, reader client.Reader, key types.N
 	}
 }
 
+// ObjectOrNil returns an object as an interface, which is nil if the pointer is.
+func ObjectOrNil[T any, P interface {
+	*T
+	client.Object
+}](object P) client.Object {
+	if object == nil {
+		return nil
+	}
+	return object
+}
+
 // IsNewer reports whether resource version a is later than b. Versions that
 // cannot be compared count as newer, so that the caller reads again.
 func IsNewer(a, b string) bool {

@@ -270,15 +270,7 @@ func TestOracles(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s, ref, got := good()
 			test.wrong(&got)
-			findings := judge(s, ref, got)
-			if len(findings) != len(test.want) {
-				t.Fatalf("got %q, want %d findings", findings, len(test.want))
-			}
-			for i := range findings {
-				if !strings.Contains(findings[i], test.want[i]) {
-					t.Errorf("got %q, want %q", findings[i], test.want[i])
-				}
-			}
+			compare(t, judge(s, ref, got), test.want)
 		})
 	}
 }
@@ -401,5 +393,18 @@ func TestLateWrites(t *testing.T) {
 	delayed.Kind = proxy.EventDelayed
 	if diff := cmp.Diff(all, lateWrites(all, delayed)); diff != "" {
 		t.Errorf("if it is late (-want +got):\n%s", diff)
+	}
+}
+
+// compare checks what each finding contains.
+func compare(t *testing.T, findings, want []string) {
+	t.Helper()
+	if len(findings) != len(want) {
+		t.Fatalf("got %q, want %d findings", findings, len(want))
+	}
+	for i := range findings {
+		if !strings.Contains(findings[i], want[i]) {
+			t.Errorf("got %q, want %q", findings[i], want[i])
+		}
 	}
 }

@@ -494,7 +494,7 @@ func isTerminating(err error) bool {
 
 // report remembers the account's problems for the condition, and for consumers. While something is
 // undecided, those known before are still the best there is to say, unless that is so
-// because an error lasts. A selection that was unknown before and is known now is no problem any more.
+// because an error lasts. A selection that is no longer unknown is not reported, either.
 func (r *Reconciler) report(o observed, p plan, all effect) {
 	isPresent := func(d decision) bool { return r.isPresent(o.key, d.namespace) }
 	lasting := all.failing && r.failing.Lasted(o.key, kube.LastingAfter, o.now)

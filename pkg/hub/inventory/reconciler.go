@@ -159,7 +159,7 @@ func (r *Reconciler) waitFor(ctx context.Context, o profiles.Observed, next prof
 	if next == profiles.Refrain {
 		return 0
 	}
-	if wait := r.expectations.Wait(o.Pair, objectOrNil(o.Profile), r.clock.Now()); wait > 0 {
+	if wait := r.expectations.Wait(o.Pair, kube.ObjectOrNil(o.Profile), r.clock.Now()); wait > 0 {
 		return wait
 	}
 	return r.releaseFirst(ctx, o, next)
@@ -510,12 +510,4 @@ func (r *Reconciler) heldBack(pair types.NamespacedName, out report.Outcome) rep
 	lasted, _ := r.brake.HeldBack(pair, r.clock.Now())
 	out.HeldBack = lasted > heldBackAfter
 	return out
-}
-
-// objectOrNil avoids an interface that holds a nil pointer.
-func objectOrNil(profile *inventoryv1alpha1.ClusterProfile) client.Object {
-	if profile == nil {
-		return nil
-	}
-	return profile
 }

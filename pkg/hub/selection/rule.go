@@ -316,7 +316,7 @@ func (r *Rule) Settle(
 // they may have been, the result becomes Unknown: an event of the CRD will enqueue the
 // pair. They are also read live while the cache may be older than this process, and if the
 // result is pieced together. Placements are read live as well before their absence alone counts,
-// in a namespace that requires one. A Yes, because of which something is created, must be granted.
+// in a namespace that requires one. A Yes must hold on the hub, as in Granted.
 func (r *Rule) confirm(
 	ctx context.Context, pair types.NamespacedName, o rule.Observation, result rule.Result,
 ) (rule.Result, error) {

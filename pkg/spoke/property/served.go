@@ -94,7 +94,7 @@ func Live(ctx context.Context, live client.Reader, api API, name string) (*Prope
 	if api.Absent {
 		absent, err := Absent(ctx, live)
 		if err == nil && !absent {
-			err = fmt.Errorf("there is a CustomResourceDefinition %s by now", CRDName)
+			err = fmt.Errorf("there is a CustomResourceDefinition %s now", CRDName)
 		}
 		return nil, err
 	}

@@ -12,8 +12,8 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/spoke/property"
 )
 
-// observed is the property and the claim of one name, either may be nil, and which names are
-// reserved.
+// observed is the property and the claim of one name, each of which may be nil, and the reserved
+// names.
 type observed struct {
 	property *property.Property
 	claim    *clusterv1alpha1.ClusterClaim

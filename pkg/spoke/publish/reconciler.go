@@ -40,7 +40,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	if wait := r.expected.Wait(req.NamespacedName, objectOrNil(seen.claim), r.clock.Now()); wait > 0 {
+	if wait := r.expected.Wait(req.NamespacedName, kube.ObjectOrNil(seen.claim), r.clock.Now()); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
 	if seen.foreign() || isAsDesired(desiredClaim(seen, r.api.Version), seen.claim) {
@@ -153,11 +153,4 @@ func (r *Reconciler) write(ctx context.Context, w change, do func(context.Contex
 	r.brake.Wrote(w.claim.Name, w.repair, w.before, after, r.clock.Now())
 	log.FromContext(ctx).V(2).Info("Wrote ClusterClaim", "claim", w.claim.Name, "outcome", w.what)
 	return nil
-}
-
-func objectOrNil(claim *clusterv1alpha1.ClusterClaim) client.Object {
-	if claim == nil {
-		return nil
-	}
-	return claim
 }

@@ -262,18 +262,21 @@ func TestClaimStaysWhileTheCacheLacksItsProperty(t *testing.T) {
 	}
 }
 
-// before is a reader that returns the property as it was.
-type before struct {
+// earlier is a reader that returns one object as it was.
+type earlier[T interface {
+	client.Object
+	DeepCopyInto(T)
+}] struct {
 	client.Reader
-	property *unstructured.Unstructured
+	object T
 }
 
-func (p before) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
-	if read, ok := obj.(*unstructured.Unstructured); ok {
-		p.property.DeepCopyInto(read)
+func (e earlier[T]) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	if into, ok := obj.(T); ok {
+		e.object.DeepCopyInto(into)
 		return nil
 	}
-	return p.Reader.Get(ctx, key, obj, opts...)
+	return e.Reader.Get(ctx, key, obj, opts...)
 }
 
 // The cache of properties may be older than that of claims, as after a restart of the agent while its
@@ -303,7 +306,7 @@ func TestAnOldPropertyIsNotPublished(t *testing.T) {
 			b.admin.MustGet(old)
 			tc.since(b)
 			b.converge() // by the agent before the restart
-			b.reconciler.cached = before{b.reconciler.cached, old}
+			b.reconciler.cached = earlier[*unstructured.Unstructured]{b.reconciler.cached, old}
 			b.wire.Reset()
 			b.mustReconcile()
 			if diff := cmp.Diff([]string{}, b.wire.Sent()); diff != "" {
@@ -331,20 +334,6 @@ func TestClaimStaysWhenItsPropertysVersionIsNotServed(t *testing.T) {
 	}
 }
 
-// stale is a reader that returns the claim as it was.
-type stale struct {
-	client.Reader
-	claim *clusterv1alpha1.ClusterClaim
-}
-
-func (s stale) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
-	if claim, ok := obj.(*clusterv1alpha1.ClusterClaim); ok {
-		s.claim.DeepCopyInto(claim)
-		return nil
-	}
-	return s.Reader.Get(ctx, key, obj, opts...)
-}
-
 func TestClaimThatChangedHandsIsNotTouched(t *testing.T) {
 	for name, arrange := range map[string]func(*bench){
 		"to be changed": func(b *bench) { b.edit("us") },
@@ -356,7 +345,7 @@ func TestClaimThatChangedHandsIsNotTouched(t *testing.T) {
 			b.converge()
 			claim := &clusterv1alpha1.ClusterClaim{ObjectMeta: metav1.ObjectMeta{Name: "location"}}
 			b.admin.MustGet(claim)
-			b.reconciler.cached = stale{b.reconciler.cached, claim}
+			b.reconciler.cached = earlier[*clusterv1alpha1.ClusterClaim]{b.reconciler.cached, claim}
 			b.admin.MustMerge(claim.DeepCopy(), `{"metadata":{"labels":null}}`)
 			arrange(b)
 			if err := b.reconcile(); err == nil {
@@ -393,7 +382,7 @@ func TestAnEditWaitsForTheCache(t *testing.T) {
 			claim := &clusterv1alpha1.ClusterClaim{ObjectMeta: metav1.ObjectMeta{Name: "location"}}
 			b.admin.MustGet(claim)
 			current := b.reconciler.cached
-			b.reconciler.cached = stale{current, claim}
+			b.reconciler.cached = earlier[*clusterv1alpha1.ClusterClaim]{current, claim}
 			wrote(b)
 			b.edit("asia")
 			b.wire.Reset()

@@ -61,8 +61,8 @@ func NewOutcomes(changed func(cluster string), counts *metrics.Metrics, delay ti
 // Set records the outcome of an account.
 func (o *Outcomes) Set(account types.NamespacedName, now Outcome) { o.replace(account, now, true) }
 
-// Over drops the problems with a reason that has passed from what is known of an account. An account of
-// which nothing else is known is unknown then, and not in order.
+// Over drops an account's problems with a reason that no longer applies. If no other problem is left, the
+// account's outcome is unknown until the next Set.
 func (o *Outcomes) Over(account types.NamespacedName, reason string) {
 	all, _ := o.clusters.Get(account.Namespace)
 	before := all[account.Name]

@@ -194,8 +194,8 @@ func (c *Copies) read(ctx context.Context, account, key types.NamespacedName) (*
 	}
 }
 
-// isCopy reports whether a Secret is the account's copy: by its own labels and annotations, or without
-// these, because this process or a manager before it wrote it.
+// isCopy reports whether a Secret is the account's copy: by its labels and annotations or, if these are
+// missing, because this process or an earlier manager wrote it.
 func (c *Copies) isCopy(have *corev1.Secret, account types.NamespacedName) bool {
 	if source, ok := SourceOf(have); ok {
 		return source == account

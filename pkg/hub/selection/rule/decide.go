@@ -60,8 +60,9 @@ type Observation struct {
 // InInventory reports whether the cluster is in the inventory, regardless of what the
 // namespace selects.
 func (o Observation) InInventory() bool {
-	answer, _ := inventoryAnswer(o.Cluster, o.Addon)
-	return answer == Yes
+	accepted, _ := clusterAnswer(o.Cluster)
+	installed, _ := addonAnswer(o.Addon)
+	return accepted == Yes && installed == Yes
 }
 
 // Restoring reports whether a CRD that the rule depends on was recreated, and its objects
@@ -178,15 +179,8 @@ func whyDoubtful(crd string) string {
 	return fmt.Sprintf(format, crd)
 }
 
-// inventoryAnswer says whether a cluster is in the inventory. If a synced cache lacks the
-// cluster or its addon, the answer is No, not Unknown.
-func inventoryAnswer(cluster *clusterv1.ManagedCluster, addon *addonv1beta1.ManagedClusterAddOn) (Answer, string) {
-	if accepted, why := clusterAnswer(cluster); accepted != Yes {
-		return accepted, why
-	}
-	return addonAnswer(addon)
-}
-
+// clusterAnswer says whether a cluster may be in the inventory. If a synced cache lacks it, the answer is
+// No, not Unknown; so it is for the addon.
 func clusterAnswer(cluster *clusterv1.ManagedCluster) (Answer, string) {
 	switch {
 	case cluster == nil:
