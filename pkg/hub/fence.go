@@ -1,59 +1,156 @@
 package hub
 
 import (
+	"bytes"
+	"context"
 	"errors"
+	"io"
 	"net/http"
 	"strings"
 	"sync/atomic"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 )
 
-// errNotRenewed is the error of a write that was not sent.
-var errNotRenewed = errors.New("the lease of the leader election was not renewed in time, " +
-	"so another manager may be the leader, and nothing is written")
+var (
+	// errNotRenewed is the error of a write that was not sent.
+	errNotRenewed = errors.New("the lease of the leader election was not renewed in time, " +
+		"so another manager may be the leader, and nothing is written")
 
-// fenceWrites returns a copy of a configuration whose clients send no write while their last renewal
-// of the leader election's Lease is older than limit. client-go's leader election alone does not
-// ensure that: a leader that was suspended continues to work from old caches until it has failed to
-// renew the Lease for renewDeadline, although another manager may have taken over long before.
+	// errRestored is the error of a manager whose caches show a state that the hub has lost.
+	errRestored = errors.New("the lease of the leader election is older than it was, so the hub was restored: " +
+		"this manager writes nothing more, and must start again")
+)
+
+// awaitRenewal is how often a write that waits for the next renewal looks whether it has come.
+const awaitRenewal = 20 * time.Millisecond
+
+// fenceWrites returns a copy of a configuration whose clients send no write that may come from caches
+// of another state than the hub's. The Lease of the leader election shows that state, since its leader
+// renews it every retryPeriod.
+//
+//   - While the last renewal is older than fence.limit, writes fail. client-go's leader election alone
+//     does not ensure that: a leader that was suspended continues to work from old caches until it has
+//     failed to renew the Lease for renewDeadline, although another manager may have taken over long before.
+//   - After an outage, writes wait until the Lease was renewed: that succeeds at once only if the hub has
+//     not lost the last renewal.
+//   - Once the hub shows an older Lease than before, all requests for the Lease and all writes fail, and
+//     fence.restored is called. A manager that stands by also sees that. A Lease that was deleted and
+//     recreated says nothing.
+//
 // Before the first renewal, nothing is held back: controllers are not running yet.
-func fenceWrites(cfg *rest.Config, limit time.Duration, clock clock.PassiveClock) *rest.Config {
+func fenceWrites(cfg *rest.Config, f *fence) *rest.Config {
 	cfg = rest.CopyConfig(cfg)
-	renewed := &atomic.Pointer[time.Time]{}
-	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return fencedWrites{next, renewed, limit, clock} })
+	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return fencedWrites{next, f} })
 	return cfg
 }
 
+// fence is what all clients of a manager know about the Lease.
+type fence struct {
+	limit    time.Duration
+	clock    clock.PassiveClock
+	outage   func() time.Time // when the API server could last not be reached
+	restored func()           // it may be called several times
+
+	renewed atomic.Pointer[time.Time] // when the last successful renewal was sent; nil before the first
+	seen    atomic.Pointer[coordinationv1.Lease]
+	isOver  atomic.Bool // the hub has lost the state that this manager knows
+}
+
 type fencedWrites struct {
-	next    http.RoundTripper
-	renewed *atomic.Pointer[time.Time] // when the last successful renewal was sent; nil before the first
-	limit   time.Duration
-	clock   clock.PassiveClock
+	next http.RoundTripper
+	*fence
 }
 
 // RoundTrip implements http.RoundTripper.
 func (f fencedWrites) RoundTrip(req *http.Request) (*http.Response, error) {
-	now := f.clock.Now()
-	switch {
-	case req.Method == http.MethodGet:
+	isLease := strings.Contains(req.URL.Path, "/apis/coordination.k8s.io/") // after the path of the URL, if it has one
+	if req.Method == http.MethodGet && !isLease {
 		return f.next.RoundTrip(req)
-	case strings.Contains(req.URL.Path, "/apis/coordination.k8s.io/"): // after the path of the URL, if it has one
-		resp, err := f.next.RoundTrip(req)
-		if err == nil && resp.StatusCode < http.StatusMultipleChoices {
-			f.renewed.Store(&now)
-		}
-		return resp, err
 	}
-	if last := f.renewed.Load(); last != nil && elapsed(*last, now) > f.limit {
+	if err := f.hold(req.Context(), isLease); err != nil {
 		if req.Body != nil {
 			_ = req.Body.Close() // as a RoundTripper must
 		}
-		return nil, errNotRenewed
+		return nil, err
 	}
-	return f.next.RoundTrip(req)
+	if !isLease {
+		return f.next.RoundTrip(req)
+	}
+	now := f.clock.Now()
+	resp, err := f.next.RoundTrip(req)
+	if err != nil || resp.StatusCode >= http.StatusMultipleChoices {
+		return resp, err
+	}
+	if err := f.observe(resp, req.Method != http.MethodGet); err != nil {
+		_ = resp.Body.Close() // the error says more
+		return nil, err
+	}
+	if req.Method != http.MethodGet {
+		f.renewed.Store(&now)
+	}
+	return resp, nil
+}
+
+// hold returns when a request may be sent.
+func (f *fence) hold(ctx context.Context, isLease bool) error {
+	if isLease && !f.isOver.Load() {
+		return nil
+	}
+	err := wait.PollUntilContextCancel(ctx, awaitRenewal, true, func(context.Context) (bool, error) {
+		last := f.renewed.Load()
+		switch {
+		case f.isOver.Load():
+			return false, errRestored
+		case last == nil:
+			return true, nil
+		case elapsed(*last, f.clock.Now()) > f.limit:
+			return false, errNotRenewed
+		}
+		return !last.Before(f.outage()), nil
+	})
+	return err
+}
+
+// observe compares the Lease in a response with the one before, and leaves the response readable. It
+// cannot be older if this manager has just renewed it.
+func (f *fence) observe(resp *http.Response, isRenewed bool) error {
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return err
+	}
+	_ = resp.Body.Close() // it has been read
+	resp.Body = io.NopCloser(bytes.NewReader(body))
+	object, _, err := scheme.Codecs.UniversalDeserializer().Decode(body, nil, nil)
+	lease, isLease := object.(*coordinationv1.Lease)
+	if err != nil || !isLease {
+		return nil //nolint:nilerr // its metadata only; or the leader election reports it
+	}
+	if before := f.seen.Swap(lease); before != nil && !isRenewed && isOlder(lease, before) {
+		f.isOver.Store(true)
+		f.restored()
+		return errRestored
+	}
+	return nil
+}
+
+// isOlder reports whether a Lease precedes what was seen of it before: its holder had been replaced fewer
+// times, or the same one had not yet renewed it.
+func isOlder(lease, before *coordinationv1.Lease) bool {
+	was, is := ptr.Deref(before.Spec.LeaseTransitions, 0), ptr.Deref(lease.Spec.LeaseTransitions, 0)
+	switch {
+	case lease.UID != before.UID:
+		return false
+	case is != was:
+		return is < was
+	}
+	return lease.Spec.RenewTime.Before(before.Spec.RenewTime)
 }
 
 // elapsed returns the time between two moments. The monotonic clock may stand still while a machine

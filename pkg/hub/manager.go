@@ -2,6 +2,7 @@ package hub
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -56,8 +57,9 @@ const (
 	retryPeriod = time.Second
 
 	// relistWithin is for how long the caches are listed again, one after the other, after the
-	// hub could not be reached. All together cost the hub as much as when the manager starts. If
-	// etcd was restored, caches contradict each other until then, and what is written may be
+	// hub could not be reached. All together cost the hub as much as when the manager starts. A
+	// manager without leader election does not notice that etcd was restored (fenceWrites). Its
+	// caches then contradict each other until they are listed again, and what is written may be
 	// what the restored hub does not say.
 	relistWithin = time.Second
 )
@@ -70,16 +72,26 @@ func run(ctx context.Context, cfg *rest.Config, opts *Options) error {
 		return fmt.Errorf("registering metrics: %w", err)
 	}
 	defer controllermetrics.Registry.Unregister(counts)
-	cfg = counts.CountWrites(boundWrites(watch.RelistAfterOutage(cfg, relistWithin), writeTimeout))
+	ctx, restart := context.WithCancelCause(ctx)
+	defer restart(nil)
+	cfg, outages := watch.RelistAfterOutage(cfg, relistWithin)
+	cfg = counts.CountWrites(boundWrites(cfg, writeTimeout))
 	if opts.LeaderElect {
-		cfg = fenceWrites(cfg, renewDeadline, clock.RealClock{})
+		cfg = fenceWrites(cfg, &fence{
+			limit: renewDeadline, clock: clock.RealClock{}, outage: outages.Last,
+			restored: func() { restart(errRestored) },
+		})
 	}
 	cfg.UserAgent = userAgent
 	health, err := newHealth(opts.HealthProbeBindAddress)
 	if err != nil {
 		return err
 	}
-	return health.serveWhile(ctx, func(ctx context.Context) error { return runManager(ctx, cfg, opts, health, counts) })
+	err = health.serveWhile(ctx, func(ctx context.Context) error { return runManager(ctx, cfg, opts, health, counts) })
+	if errors.Is(context.Cause(ctx), errRestored) {
+		return errRestored
+	}
+	return err
 }
 
 // runManager runs the manager once the hub serves the APIs that it requires.

@@ -8,8 +8,11 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
 	"fmt"
+	"net/http"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -93,6 +96,63 @@ func TestStandbyLeadsARestoredHub(t *testing.T) {
 		}
 		return ""
 	})
+	if w.Profile(team, lost.Name) != nil {
+		t.Error("there is a profile of a cluster that the hub has lost")
+	}
+}
+
+// A leader notices that the hub was restored before it writes, because what it knows is lost. It ends, and
+// the kubelet starts it again.
+func TestLeaderOfARestoredHubStartsAgain(t *testing.T) {
+	server := apitest.Start(t, apitest.Hub(), apitest.ClusterProfile(), apitest.AgentRevision())
+	w := ocmtest.New(t, server.Config(t))
+	hubtest.Install(w.World, "", hubtest.AllButProgram)
+	set := w.ExclusiveSet("set")
+	team := w.Namespace("team", nil)
+	w.Bind(team, set.Name)
+	before := w.Cluster("before", ocmtest.InSet(set.Name))
+
+	wire := &apitest.Wire{}
+	cfg := wire.Tap(server.Config(t))
+	var ends atomic.Int32
+	opts := startOptions(t)
+	opts.LeaderElect, opts.LeaderElectNamespace = true, hubtest.Namespace
+	apitest.Run(t, func(ctx context.Context) error {
+		err := run(ctx, cfg, opts)
+		for ; errors.Is(err, errRestored); err = run(ctx, cfg, opts) {
+			ends.Add(1)
+		}
+		return err
+	})
+	hasProfile := func(cluster string) func() string {
+		return func() string {
+			if w.Profile(team, cluster) == nil {
+				return "there is none"
+			}
+			return ""
+		}
+	}
+	w.Eventually("the profile of a cluster", hasProfile(before.Name))
+	data := server.Snapshot(t)
+	w.Patience = apitest.RestartPatience
+	lost := w.Cluster("lost", ocmtest.InSet(set.Name))
+	w.Eventually("the profile that will be lost", hasProfile(lost.Name))
+	if n := ends.Load(); n > 0 {
+		t.Errorf("it has started again %d times because the API server has", n)
+	}
+
+	wire.Reset()
+	server.Restore(t, data, nil)
+	after := w.Cluster("after", ocmtest.InSet(set.Name))
+	w.Eventually("the profile of a new cluster", hasProfile(after.Name))
+	if n := ends.Load(); n != 1 {
+		t.Errorf("it has started again %d times", n)
+	}
+	for _, call := range wire.Calls() {
+		if call.Method == http.MethodPost && call.Resource == "clusterprofiles" && call.Mentions(lost.Name) {
+			t.Errorf("a cluster that the hub has lost is published: %v", call)
+		}
+	}
 	if w.Profile(team, lost.Name) != nil {
 		t.Error("there is a profile of a cluster that the hub has lost")
 	}

@@ -53,7 +53,8 @@ func (h *clusterAccess) current() (*rest.Config, error) {
 	}
 	trust(cfg, h.proxyCA)
 	cfg.UserAgent = userAgent
-	h.cfg, h.digest = watch.RelistAfterOutage(cfg, h.relist), digest
+	h.cfg, _ = watch.RelistAfterOutage(cfg, h.relist)
+	h.digest = digest
 	return h.cfg, nil
 }
 

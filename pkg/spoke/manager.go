@@ -53,7 +53,8 @@ func Run(ctx context.Context, opts Options) error {
 		return err
 	}
 	cfg.UserAgent = userAgent
-	return run(ctx, watch.RelistAfterOutage(cfg, relistSpoke), hub, opts)
+	cfg, _ = watch.RelistAfterOutage(cfg, relistSpoke)
+	return run(ctx, cfg, hub, opts)
 }
 
 // run publishes from one spoke until ctx ends.

@@ -56,7 +56,10 @@ func BenchmarkHubAfterAnOutage(b *testing.B) {
 		benchOutage(b, agents, func(cfg *rest.Config) *rest.Config { return cfg })
 	})
 	b.Run("relist", func(b *testing.B) {
-		benchOutage(b, agents, func(cfg *rest.Config) *rest.Config { return watch.RelistAfterOutage(cfg, relistHub) })
+		benchOutage(b, agents, func(cfg *rest.Config) *rest.Config {
+			cfg, _ = watch.RelistAfterOutage(cfg, relistHub)
+			return cfg
+		})
 	})
 }
 

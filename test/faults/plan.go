@@ -22,7 +22,7 @@ const (
 	restored proxy.Kind = "hub-restored"
 )
 
-// ofLeaders are those for which managers elect a leader.
+// ofLeaders are those of the leader among managers.
 var ofLeaders = append([]proxy.Kind{paused, paused2s, paused60s}, ofVersions...)
 
 // ofPrograms are those for which a run needs a manager of its own.

@@ -65,12 +65,12 @@ func (l *lane) run(tb testing.TB, s story, fault proxy.Fault, ref *reference, ca
 	if prefix != "" {
 		fault = proxy.Fault{Kind: proxy.None} // of the manager
 	}
-	isElected := slices.Contains(ofLeaders, fault.Kind)
+	isElected := slices.Contains(l.writer.elects, fault.Kind)
 	first, second := l.versionsOf(tb, fault.Kind)
 	switch {
 	case l.spoiled:
 		l.renew()
-	case slices.Contains(ofPrograms, fault.Kind) || l.writer.fresh:
+	case isElected || slices.Contains(ofPrograms, fault.Kind) || l.writer.fresh:
 		l.discard()
 	}
 	if err := l.reset(tb.Context()); err != nil {
@@ -134,7 +134,9 @@ func (l *lane) run(tb testing.TB, s story, fault proxy.Fault, ref *reference, ca
 		}
 		// What the watcher saw of the restore is not what happened.
 		began, got.setup = l.watcher.mark(), nil
-		l.manager.proxy.Begin(fault, nil)
+		for _, m := range r.managers {
+			m.proxy.Begin(fault, nil)
+		}
 	}
 	got.began = time.Now()
 	if err := r.act(tb, fault); err != nil {
@@ -230,9 +232,7 @@ func (r *running) report(got *result, fault proxy.Kind) error {
 	var errs []error
 	for _, m := range r.managers {
 		exits, log, err := m.report()
-		if _, isPaused := pauseFor[fault]; !isPaused {
-			got.exits = append(got.exits, exits...)
-		}
+		got.exits = append(got.exits, slices.DeleteFunc(exits, func(how string) bool { return mayEnd(fault, how) })...)
 		got.log += log
 		errs = append(errs, err, m.proxy.Broken())
 	}
@@ -241,6 +241,13 @@ func (r *running) report(got *result, fault proxy.Kind) error {
 		errs = append(errs, err, c.proxy.Broken())
 	}
 	return errors.Join(errs...)
+}
+
+// mayEnd reports whether a manager ends by itself because it no longer leads, or because of what a
+// restored hub has lost.
+func mayEnd(fault proxy.Kind, how string) bool {
+	_, isPaused := pauseFor[fault]
+	return isPaused || fault == restored && strings.Contains(how, "so the hub was restored")
 }
 
 // act plays the story, and does to the processes what the fault says.

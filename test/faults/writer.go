@@ -28,6 +28,8 @@ type writer struct {
 	stories []story
 	// without are the faults that it does not get.
 	without []proxy.Kind
+	// elects are the faults for which one of it leads, and another one stands by.
+	elects []proxy.Kind
 	// mayLackReference is true if a story without a reference is a result. Otherwise it fails the
 	// suite.
 	mayLackReference bool
@@ -88,6 +90,7 @@ func onHub(of writer) writer {
 func addonWriter(folder string) writer {
 	return onHub(writer{
 		stories:  stories,
+		elects:   append(slices.Clone(ofLeaders), restored),
 		upstream: folder,
 		owned:    ofRegistration,
 		crds:     []apitest.CRDs{apitest.Hub(), apitest.AgentRevision(), apitest.ManagedProxyConfiguration()},

@@ -20,27 +20,42 @@ const outageKnown = 2 * time.Minute
 
 var errRelist = errors.New("listing again, because the API server could not be reached before")
 
+// Outages remembers when the API server could not be reached. It is safe for concurrent use.
+type Outages struct {
+	last atomic.Pointer[time.Time]
+}
+
+// Last returns when a watch was last interrupted, or could not be resumed; zero if that never happened.
+func (o *Outages) Last() time.Time {
+	if last := o.last.Load(); last != nil {
+		return *last
+	}
+	return time.Time{}
+}
+
 // RelistAfterOutage returns a copy of a configuration whose clients' caches list all objects
 // again after the API server could not be reached: each once, within the given time after its
-// watch has resumed, at random, so that many clients do not list at once.
+// watch has resumed, at random, so that many clients do not list at once. It also returns the
+// outages that these clients notice.
 //
 // The API server may have restarted with an older state, restored from a snapshot of its
 // etcd. Then a resumed watch shows nothing until the restored server has counted up to the
 // resource version that the watch resumed from, and never shows what changed until then.
 // client-go resumes, because the API server has usually just been restarted. Comparing
 // resource versions would not tell: the restored server soon reaches those of the lost state.
-func RelistAfterOutage(cfg *rest.Config, within time.Duration) *rest.Config {
+func RelistAfterOutage(cfg *rest.Config, within time.Duration) (*rest.Config, *Outages) {
 	cfg = rest.CopyConfig(cfg)
+	outages := &Outages{}
 	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return &relistAfterOutage{next: next, within: within}
+		return &relistAfterOutage{next: next, within: within, outages: outages}
 	})
-	return cfg
+	return cfg, outages
 }
 
 type relistAfterOutage struct {
-	next   http.RoundTripper
-	within time.Duration
-	outage atomic.Pointer[time.Time] // when a watch was last interrupted
+	next    http.RoundTripper
+	within  time.Duration
+	outages *Outages // of all clients
 
 	// listed has the watchKeys whose last attempt to list by a watch failed: the reflector sends
 	// a plain LIST, and its next watch begins with what that returned.
@@ -90,14 +105,13 @@ func isTrue(parameter string) bool { return parameter == "true" || parameter == 
 func (r *relistAfterOutage) interrupted(ctx context.Context) {
 	if ctx.Err() == nil {
 		now := time.Now()
-		r.outage.Store(&now)
+		r.outages.last.Store(&now)
 	}
 }
 
 // recovered reports whether there was an outage shortly before.
 func (r *relistAfterOutage) recovered() bool {
-	last := r.outage.Load()
-	return last != nil && time.Since(*last) < outageKnown
+	return time.Since(r.outages.Last()) < outageKnown
 }
 
 // watchBody ends a watch with an error if its objects are to be listed again: a reflector

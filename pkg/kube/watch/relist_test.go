@@ -73,7 +73,7 @@ func followConfigMaps(
 	t *testing.T, w *apitest.World, server *apitest.Server, ns string,
 ) (eventually func(what string, want map[string]string)) {
 	t.Helper()
-	cfg := RelistAfterOutage(server.Config(t), time.Second)
+	cfg, _ := RelistAfterOutage(server.Config(t), time.Second)
 	cached, err := cache.New(cfg, cache.Options{
 		Scheme: scheme.Scheme, DefaultNamespaces: map[string]cache.Config{ns: {}},
 	})
@@ -139,7 +139,8 @@ func TestOldServersAreListedOnce(t *testing.T) {
 		}
 		return apitest.Fault{}
 	})
-	cached, err := cache.New(RelistAfterOutage(wire.Tap(server.Config(t)), 0), cache.Options{
+	cfg, _ := RelistAfterOutage(wire.Tap(server.Config(t)), 0)
+	cached, err := cache.New(cfg, cache.Options{
 		Scheme: scheme.Scheme, DefaultNamespaces: map[string]cache.Config{ns: {}},
 	})
 	apitest.Must(t, err)
