@@ -73,17 +73,19 @@ func jobs(mode string) ([][]suite, error) {
 	// quick start on a hub that manages itself: e2e has them.
 	short := journeys
 	short.without = append(short.without[:1:1], "/journeys/slices", "/journeys/localcluster")
-	// The journeys with tokens take longest, so the guides among them run on their own fleet, and
-	// after them some of the other journeys. The fleets that wait for the end of a token and of
-	// certificates take a quarter of an hour and almost no CPU time, so they run beside the others.
+	// The journeys with tokens take longest, so the guides among them run on their own fleet. The
+	// fleets that wait for the end of a token and of certificates take a quarter of an hour and almost
+	// no CPU time, so they run beside the others, and some of the other journeys after them.
 	const later, token, certificates = "/journeys/inventory", "/journeys/expiry", "/journeys/registration"
 	short.sideBySide, short.skip = 2, guides
 	short.without = append(short.without, later, token, certificates)
 	guided := []suite{
 		{module: "test/e2e", packages: []string{"./journeys/credentials"}, only: guides, part: "guides"},
+	}
+	waits := []suite{
+		{module: "test/e2e", packages: []string{"." + token, "." + certificates}, sideBySide: 2},
 		{module: "test/e2e", packages: []string{"." + later}},
 	}
-	waits := []suite{{module: "test/e2e", packages: []string{"." + token, "." + certificates}, sideBySide: 2}}
 	consumers := []suite{{module: "test/e2e", packages: []string{"./journeys/consumers"}}}
 	switch mode {
 	case "unit":
