@@ -107,6 +107,10 @@ var agentStories = []story{
 	{
 		// The file of the hub's kubeconfig cannot be used for a while. The agent looks every ten seconds.
 		name: "hub-kubeconfig", before: claimsOf(kept), after: claimsOf(kept, edited),
+		// An agent that starts with such a file cannot report anything.
+		impossible: []string{
+			"kill-before patch managedclusteraddons.addon.open-cluster-management.io/status c1/cluster-inventory 1",
+		},
 		setup: func(w *world) { w.sets(kept, "1") },
 		act: func(w *world) {
 			again := w.spoils(w.hubKubeconfig)

@@ -78,6 +78,7 @@ func (l *lane) run(tb testing.TB, s story, fault proxy.Fault, ref *reference, ca
 	}
 	l.serve(tb, s)
 	r := &running{lane: l, story: s, world: newWorld(l.hub.In(tb))}
+	r.world.patience = max(stepPatience, limitOf(fault.Kind))
 	defer r.end(fault.Kind)
 	l.writer.prepare(l, r.world)
 	for _, c := range s.components {
@@ -247,7 +248,8 @@ func (r *running) report(got *result, fault proxy.Kind) error {
 // restored hub has lost.
 func mayEnd(fault proxy.Kind, how string) bool {
 	_, isPaused := pauseFor[fault]
-	return isPaused || fault == restored && strings.Contains(how, "so the hub was restored")
+	return isPaused || fault == restored && (strings.Contains(how, "so the hub was restored") ||
+		strings.Contains(how, "leader election lost")) // while the API server knows no roles yet
 }
 
 // act plays the story, and does to the processes what the fault says.

@@ -31,6 +31,8 @@ type story struct {
 	large bool
 	// without are faults that do not fit it.
 	without []proxy.Kind
+	// impossible are faults, as PLAN names them, after which the story cannot go on.
+	impossible []string
 	// patience is how much longer than others it may take to reach each of its states.
 	patience time.Duration
 	// sample is the cluster whose writes get faults, if not all writes and events do.

@@ -71,8 +71,9 @@ type world struct {
 	// wrote are the values of the edited property by cluster, and the numbers of the tokens
 	// by account, in order.
 	wrote map[string][]string
-	// missed are the effects that did not come in time.
-	missed []string
+	// missed are the effects that did not come in time: after a step, each has patience to come.
+	missed   []string
+	patience time.Duration
 	// hubKubeconfig is the file of an agent with its kubeconfig of the hub, and hook runs its clean-up.
 	hubKubeconfig string
 	hook          func() ([]byte, error)
@@ -314,7 +315,7 @@ func (w *world) decideSlices(namespace string, of ...[]string) {
 // waited for any more.
 func (w *world) step(effect string, seen func() bool) {
 	w.T.Helper()
-	w.stepWithin(stepPatience, 50*time.Millisecond, effect, seen)
+	w.stepWithin(w.patience, 50*time.Millisecond, effect, seen)
 }
 
 // stepWithin is step with other times.
