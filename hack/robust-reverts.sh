@@ -27,5 +27,7 @@ for patch in test/faults/reverts/*.patch; do
 		git apply --reverse "$patch"
 	)
 done
+go -C test/fleet run ./cmd/fleet upstream "$PWD/bin/upstream" # OCM's own components run in some stories
 # Every wait has a bound of its own.
-go -C test/faults test -run='^TestReverts$' -count=1 -timeout=0 -v . -lanes="${LANES:-2}" -reverts="$work/managers"
+go -C test/faults test -run='^TestReverts$' -count=1 -timeout=0 -v . -lanes="${LANES:-2}" -reverts="$work/managers" \
+	-upstream="$PWD/bin/upstream"
