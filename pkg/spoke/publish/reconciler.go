@@ -8,6 +8,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -49,9 +50,17 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	// Something is to be written. The caches of properties and of claims may differ in age, and be older
 	// than the process, so the property is read again: neither an old value nor one that its owner
 	// has withdrawn may come back, nor may a claim go that it still needs.
-	if seen.property, err = property.Live(ctx, r.live, r.api, req.Name); err != nil {
+	live, err := property.Live(ctx, r.live, r.api, req.Name)
+	if err != nil {
 		return reconcile.Result{}, err
 	}
+	result := reconcile.Result{}
+	if !ptr.Equal(live, seen.property) {
+		// Look again, because no event follows if the property becomes what an old cache shows: after a
+		// restored spoke has lost an edit, which is then repeated.
+		result.RequeueAfter = kube.StaleAfter
+	}
+	seen.property = live
 	want := desiredClaim(seen, r.api.Version)
 	switch {
 	case isAsDesired(want, seen.claim):
@@ -65,7 +74,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if fight := (&kube.ContestedError{}); errors.As(err, &fight) {
 		return reconcile.Result{RequeueAfter: fight.Wait}, nil
 	}
-	return reconcile.Result{}, err
+	return result, err
 }
 
 func (r *Reconciler) observe(ctx context.Context, name string) (observed, error) {

@@ -319,6 +319,28 @@ func TestAnOldPropertyIsNotPublished(t *testing.T) {
 	}
 }
 
+// A restored spoke loses an edit, which is repeated before the cache is listed again: it shows no change.
+func TestAnEditIsRepeatedAfterARestore(t *testing.T) {
+	b := newBench(t)
+	b.property("us")
+	b.converge()
+	lost := spoketest.Property("v1beta1", "location", "", nil)
+	b.admin.MustGet(lost)
+	b.edit("eu")
+	b.converge()
+	b.reconciler.cached = earlier[*unstructured.Unstructured]{b.reconciler.cached, lost}
+	result, err := b.step()
+	apitest.Must(t, err)
+	if result.RequeueAfter == 0 {
+		t.Error("the agent does not look at the property again")
+	}
+	b.edit("us")
+	b.converge()
+	if diff := cmp.Diff(map[string]string{"location": "us"}, b.claims()); diff != "" {
+		t.Errorf("claims (-want +got):\n%s", diff)
+	}
+}
+
 func TestClaimStaysWhenItsPropertysVersionIsNotServed(t *testing.T) {
 	b := newBench(t)
 	b.property("eu")
