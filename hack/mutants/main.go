@@ -63,9 +63,9 @@ var targets = []target{
 	},
 	{
 		folder: credentials, functions: map[string][]string{
-			"desired.go":    nil,
-			"observe.go":    {"observeDefinition", "observeTarget", "rivals", "claims", "wantedNamespaces", "liveProfile"},
-			"reconciler.go": {"mayCreate", "selectedLive", "ownedLive"},
+			"desired.go": nil,
+			"observe.go": {"observeDefinition", "observeTarget", "rivals", "wantedNamespaces"},
+			"apply.go":   {"mayCreate", "selectedLive", "liveProfile"},
 		},
 	},
 	{
@@ -103,7 +103,7 @@ var reasons = []struct{ clause, why string }{
 	{`settleDecisions .*(!ok|result\.Answer == rule\.Yes)|leftMoving .*!ok|Selected .*Undecided`,
 		"no event arrives during a reconciliation of the small world"},
 	{`generalProblems|interestedBindings|reason|uncounted|contested|silent|o\.account != nil|maxReasons|more > 0|` +
-		`bindingsAnswer .*union == No`,
+		`reportedIn|bindingsAnswer .*union == No`,
 		"it is about words"},
 	{`InstallationOf .*MayMove`, "the install Placement of the small world has one slice"},
 	{`isUnconfirmed|unconfirmed`, "a copy that may stay may as well be up to date, as far as the hub is known"},

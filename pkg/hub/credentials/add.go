@@ -8,6 +8,7 @@ import (
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
@@ -126,10 +127,6 @@ type Options struct {
 	// ServiceAccount is the manager's own: the subject of its RoleBindings.
 	ServiceAccount types.NamespacedName
 
-	// CheckEvery is about how often every token is read although nothing indicates a
-	// change; zero means source.CheckEvery.
-	CheckEvery time.Duration
-
 	// Workers is how many accounts are processed at a time, and WorkersPerNamespace how
 	// many of them of one cluster, and how many copies in one namespace; 0 means a default.
 	Workers             int
@@ -141,6 +138,7 @@ type Options struct {
 	// Clock is the time; nil means the real one.
 	Clock clock.PassiveClock
 
+	checkEvery    time.Duration // zero means source.CheckEvery
 	operationWait time.Duration // zero means operationWait
 	reportDelay   time.Duration // zero means the default of NewOutcomes
 }
@@ -155,6 +153,7 @@ type Credentials struct {
 
 	tokens     *source.Tokens
 	ledger     *target.Ledger
+	copies     *target.Copies
 	followers  *target.Followers
 	failures   *failures
 	operations *operations
@@ -184,9 +183,6 @@ func Add(ctx context.Context, mgr manager.Manager, opts Options) (*Credentials, 
 	if opts.Clock == nil {
 		opts.Clock = clock.RealClock{}
 	}
-	if opts.CheckEvery == 0 {
-		opts.CheckEvery = source.CheckEvery
-	}
 	c, err := newCredentials(ctx, mgr, opts)
 	if err != nil {
 		return nil, err
@@ -207,7 +203,7 @@ func Add(ctx context.Context, mgr manager.Manager, opts Options) (*Credentials, 
 	opts.UpstreamSyncer.Subscribe(c.enqueueEverything)
 	log.FromContext(ctx).V(1).Info("Added the credentials controllers",
 		"mode", opts.Mode, "requireTarget", opts.RequireTarget)
-	return c, mgr.Add(leader{c})
+	return c, mgr.Add(manager.RunnableFunc(c.lead))
 }
 
 func newCredentials(ctx context.Context, mgr manager.Manager, opts Options) (*Credentials, error) {
@@ -224,7 +220,7 @@ func newCredentials(ctx context.Context, mgr manager.Manager, opts Options) (*Cr
 		opts:           opts,
 		bindings:       bindings,
 		accounts:       source.NewAccounts(mgr, target.Name),
-		tokens:         source.NewTokens(mgr.GetAPIReader(), opts.CheckEvery, opts.Clock),
+		tokens:         source.NewTokens(mgr.GetAPIReader(), cmp.Or(opts.checkEvery, source.CheckEvery), opts.Clock),
 		ledger:         target.NewLedger(),
 		accountTrigger: &watch.Trigger{},
 		grantTrigger:   &watch.Trigger{},
@@ -232,15 +228,22 @@ func newCredentials(ctx context.Context, mgr manager.Manager, opts Options) (*Cr
 		leading:        make(chan struct{}),
 	}
 	c.outcomes = report.NewOutcomes(c.enqueueStatus, opts.Metrics, opts.reportDelay)
-	c.followers = target.NewFollowers(watching, c.ledger, c.enqueueTouched, func(namespace string) {
+	c.followers = target.NewFollowers(watching, c.ledger, c.enqueueWithRivals, func(namespace string) {
 		c.enqueueGrant(grants.Target(namespace))
 	})
 	c.failures = newFailures(opts.Clock)
 	c.operations = newOperations(cmp.Or(opts.WorkersPerNamespace, fair.DefaultPerGroup),
 		cmp.Or(opts.operationWait, operationWait), c.failures, c.enqueueAccount)
+	owner := client.FieldOwner(ControllerName)
+	c.copies = target.NewCopies(mgr.GetAPIReader(), mgr.GetClient(), c.ledger, opts.Clock, owner)
 	c.grants = grants.New(bindings, mgr.GetAPIReader(), mgr.GetClient(), rbacv1.Subject{
 		Kind: rbacv1.ServiceAccountKind, Namespace: opts.ServiceAccount.Namespace, Name: opts.ServiceAccount.Name,
-	}, opts.Clock, client.FieldOwner(ControllerName))
+	}, opts.Clock, owner)
+	c.grants.AllReconciled = c.allReconciled
+	c.grants.Copies = struct {
+		*target.Followers
+		*target.Ledger
+	}{c.followers, c.ledger}
 	return c, nil
 }
 
@@ -260,20 +263,15 @@ func checkNoCopies(ctx context.Context, live client.Reader) error {
 		ModeDisabled, contract.TokenTargetRole, kube.ListNames(namespaces, report.MaxNames), ModeDraining)
 }
 
-// leader is what only the elected leader runs.
-type leader struct{ *Credentials }
-
-// NeedLeaderElection implements manager.LeaderElectionRunnable.
-func (leader) NeedLeaderElection() bool { return true }
-
-// Start runs the followers of target namespaces until the context ends.
-func (l leader) Start(ctx context.Context) error {
-	l.followers.Start(ctx)
-	close(l.leading)
+// lead is what only the elected leader runs: the followers of target namespaces, until the context
+// ends.
+func (c *Credentials) lead(ctx context.Context) error {
+	c.followers.Start(ctx)
+	close(c.leading)
 	// Followers could not start for RoleBindings that were reconciled before.
-	l.enqueueGrants()
+	c.enqueueGrants()
 	<-ctx.Done()
-	l.followers.Wait()
+	c.followers.Wait()
 	return nil
 }
 
@@ -338,7 +336,7 @@ func (c *Credentials) followDefinition(ctx context.Context) error {
 // observeRestored reports whether there were copies before the CRD of the accounts was
 // created.
 func (c *Credentials) observeRestored(ctx context.Context) (bool, error) {
-	crd, err := kube.Get(ctx, c.mgr.GetCache(), types.NamespacedName{Name: source.AccountCRD}, kube.Partial(kube.CRDKind))
+	crd, err := c.accountCRD(ctx)
 	if err != nil || crd == nil {
 		return false, err
 	}
@@ -368,16 +366,21 @@ func (c *Credentials) allReconciled() bool {
 
 // mayHaveAccounts reports whether the hub has, or may have, the CRD of accounts.
 func (c *Credentials) mayHaveAccounts() bool {
-	key := types.NamespacedName{Name: source.AccountCRD}
-	crd, err := kube.Get(c.added, c.mgr.GetCache(), key, kube.Partial(kube.CRDKind))
+	crd, err := c.accountCRD(c.added)
 	return err != nil || crd != nil
+}
+
+// accountCRD returns the CRD of accounts as the cache has it, or nil.
+func (c *Credentials) accountCRD(ctx context.Context) (*metav1.PartialObjectMetadata, error) {
+	key := types.NamespacedName{Name: source.AccountCRD}
+	return kube.Get(ctx, c.mgr.GetCache(), key, kube.Partial(kube.CRDKind))
 }
 
 // addAccounts registers the controller of the copies.
 func (c *Credentials) addAccounts() error {
-	reconciler := c.reconciler()
+	reconciler := &Reconciler{Credentials: c}
 	queue := c.queue()
-	queue.Priority = func(req reconcile.Request) int { return reconciler.priority(c.added, req) }
+	queue.Priority = reconciler.priority
 	return builder.ControllerManagedBy(c.mgr).
 		Named(ControllerName).
 		WithOptions(queue.Controller()).
@@ -390,41 +393,6 @@ func (c *Credentials) queue() fair.Options {
 	return fair.Options{Workers: c.opts.Workers, PerGroup: c.opts.WorkersPerNamespace}
 }
 
-func (c *Credentials) reconciler() *Reconciler {
-	owner := client.FieldOwner(ControllerName)
-	copies := target.NewCopies(c.mgr.GetAPIReader(), c.mgr.GetClient(), c.ledger, c.opts.Clock, owner)
-	return &Reconciler{
-		observer: observer{
-			accounts:      c.accounts,
-			tokens:        c.tokens,
-			ledger:        c.ledger,
-			copies:        copies,
-			operations:    c.operations,
-			reader:        c.mgr.GetCache(),
-			live:          c.mgr.GetAPIReader(),
-			rule:          c.opts.Rule,
-			syncer:        c.opts.UpstreamSyncer,
-			definitions:   c.opts.Definitions,
-			draining:      c.opts.Mode == ModeDraining,
-			requireTarget: c.opts.RequireTarget,
-		},
-		tokens:        c.tokens,
-		copies:        copies,
-		ledger:        c.ledger,
-		followers:     c.followers,
-		operations:    c.operations,
-		failures:      c.failures,
-		grants:        c.grants,
-		outcomes:      c.outcomes,
-		metrics:       c.opts.Metrics,
-		clock:         c.opts.Clock,
-		retry:         c.accountTrigger.EnqueueAfter,
-		released:      c.enqueueGrant,
-		vacated:       c.enqueueRivals,
-		allReconciled: c.enqueueGrants,
-	}
-}
-
 // addGrants registers the controller of the RoleBindings.
 func (c *Credentials) addGrants() error {
 	controller := builder.ControllerManagedBy(c.mgr).
@@ -433,36 +401,20 @@ func (c *Credentials) addGrants() error {
 		WatchesRawSource(c.grantTrigger)
 	handle := handler.Funcs{
 		CreateFunc: func(_ context.Context, e event.CreateEvent, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			c.enqueueGrant(grantOf(e.Object))
+			c.grantTrigger.Enqueue(client.ObjectKeyFromObject(e.Object))
 		},
 		UpdateFunc: func(_ context.Context, e event.UpdateEvent, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			c.enqueueGrant(grantOf(e.ObjectNew))
+			c.grantTrigger.Enqueue(client.ObjectKeyFromObject(e.ObjectNew))
 		},
 		DeleteFunc: func(_ context.Context, e event.DeleteEvent, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 			c.grants.Vanished(e.Object)
-			c.enqueueGrant(grantOf(e.Object))
+			c.grantTrigger.Enqueue(client.ObjectKeyFromObject(e.Object))
 		},
 	}
 	for _, named := range c.bindings {
 		controller = controller.WatchesRawSource(ctrlsource.Kind[client.Object](named, &rbacv1.RoleBinding{}, handle))
 	}
-	return controller.Complete(c.grantsReconciler())
-}
-
-func grantOf(binding client.Object) grants.Grant {
-	return grants.Of(client.ObjectKeyFromObject(binding))
-}
-
-func (c *Credentials) grantsReconciler() *grants.Reconciler {
-	return &grants.Reconciler{
-		Reader: c.bindings,
-		Grants: c.grants,
-		Copies: struct {
-			*target.Followers
-			*target.Ledger
-		}{c.followers, c.ledger},
-		AllReconciled: c.allReconciled,
-	}
+	return controller.Complete(c.grants)
 }
 
 // addReport registers the controller of the events that say, in consumers' namespaces, which tokens

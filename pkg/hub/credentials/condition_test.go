@@ -131,7 +131,7 @@ func TestUnknownSyncerStateKeepsNoToken(t *testing.T) {
 	v := s.still(s.Name("c"))
 	v.converge(v.there)
 	v.watched()
-	s.copies.(*Reconciler).observer.syncer = unknownSyncer{}
+	s.creds.opts.UpstreamSyncer = unknownSyncer{}
 	steps := func(want ...string) {
 		t.Helper()
 		s.wire.Reset()

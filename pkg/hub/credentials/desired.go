@@ -138,16 +138,8 @@ const (
 
 // decision is the decision about one namespace.
 type decision struct {
-	namespace string
-	action    action
-	owner     target.Owner
-	copy      target.Known
-	blocked   bool
-
-	// unconfirmed is true if nothing shows that the copy may exist, as after an error or
-	// while the hub does not serve what the rule reads: it may expire, but no other token is
-	// written.
-	unconfirmed bool
+	observedTarget
+	action action
 
 	// reason and why say, for people, what prevents the copy; reason is empty if there is
 	// nothing to report.
@@ -166,11 +158,7 @@ func (d decision) needsCopy() bool {
 // one with an existing copy keeps it; otherwise a later account could take another's token
 // away. If no copy exists, it is unclear whose name it is, and none is created.
 func decideTarget(o observed, t observedTarget) decision {
-	unconfirmed := isUnconfirmed(t)
-	d := decision{
-		namespace: t.namespace, owner: t.profile.owner, copy: t.copy,
-		blocked: t.blocked || unconfirmed, unconfirmed: unconfirmed,
-	}
+	d := decision{observedTarget: t}
 	d.action, d.reason, d.why = judge(o, t)
 	if o.silent && d.reason == contract.ReasonTargetNotEntitled {
 		d.reason, d.why = "", ""
@@ -216,11 +204,12 @@ func judge(o observed, t observedTarget) (what action, reason, why string) {
 	}
 }
 
-// isUnconfirmed reports whether nothing shows that a copy may exist in a namespace: the
-// rule's caches cannot be trusted, or have lacked the addon or the cluster among the decisions
-// of Placements, only not for long enough to withdraw the copy. While a set cannot be read or a
-// Placement is undecided, an existing copy is kept up to date.
-func isUnconfirmed(t observedTarget) bool {
+// isUnconfirmed reports whether nothing shows that a copy may exist in a namespace, so that it may
+// expire, but no other token is written: the rule's caches cannot be read or trusted, or have lacked
+// the addon or the cluster among the decisions of Placements, only not for long enough to withdraw
+// the copy. While a set cannot be read or a Placement is undecided, an existing copy is kept up to
+// date.
+func (t observedTarget) isUnconfirmed() bool {
 	isUnknown := t.selection.Answer == selection.Unknown
 	return t.err != nil || isUnknown && (t.selection.Untrusted || t.selection.ByPlacement || t.selection.ByAddon)
 }
@@ -254,22 +243,19 @@ const (
 
 // plan is what follows from the caches, before the token is read.
 type plan struct {
+	observed
 	decisions []decision // by namespace
 	token     tokenUse
-	finding   source.Finding // unless the token is to be read
+	found     source.Finding // unless the token is to be read
 	problems  []report.Problem
 
 	// unread is true if nothing is known about the token.
 	unread bool
-
-	// restoring is true if the account, and with it its token, may be about to be restored:
-	// an unusable token is no reason to withdraw a copy.
-	restoring bool
 }
 
 // decide plans what to do about an account.
 func decide(o observed) plan {
-	p := plan{problems: generalProblems(o), restoring: o.restoring}
+	p := plan{observed: o, problems: generalProblems(o)}
 	if o.uncounted > 0 {
 		where := fmt.Sprintf("%d more namespaces", o.uncounted)
 		text := fmt.Sprintf("only the first %d that its annotation names count", contract.MaxTargets)
@@ -283,7 +269,7 @@ func decide(o observed) plan {
 			p.problems = append(p.problems, report.Problem{Reason: d.reason, Namespace: d.namespace, Text: d.why})
 		}
 		if t.contested {
-			p.problems = append(p.problems, contestedProblem("Secret", target.Key(o.key, t.namespace), t.namespace))
+			p.problems = append(p.problems, contestedProblem(grants.Target(t.namespace), "Secret", target.Name(o.key)))
 		}
 	}
 	if !slices.ContainsFunc(p.decisions, decision.needsCopy) {
@@ -292,11 +278,11 @@ func decide(o observed) plan {
 	refusal := source.ReferenceOf(o.account).Refusal(o.account.Name, o.now)
 	switch {
 	case refusal.Problem != "":
-		p.token, p.finding = refused, refusal
+		p.token, p.found = refused, refusal
 	case o.current && (o.finding.Problem != "" || p.allHold(o.finding)):
-		p.token, p.finding = unchanged, o.finding
+		p.token, p.found = unchanged, o.finding
 	case o.current && !p.mayWrite(o.finding):
-		p.token, p.finding = postponed, o.finding
+		p.token, p.found = postponed, o.finding
 	case !o.current && !p.hasCopies() && !p.mayWrite(source.Finding{}):
 		p.token, p.unread = postponed, true
 	default:
@@ -305,15 +291,23 @@ func decide(o observed) plan {
 	return p
 }
 
-// contestedProblem says that another client keeps changing an object that a copy depends
-// on.
-func contestedProblem(kind string, key types.NamespacedName, namespace string) report.Problem {
+// contestedProblem says that another client keeps changing an object on which copies depend, and for
+// which the manager has a right.
+func contestedProblem(at grants.Grant, kind, name string) report.Problem {
 	const text = "another client keeps changing %s %s/%s, so it is repaired at most every %s; find out which one, " +
 		"for instance from its metadata.managedFields"
 	return report.Problem{
-		Reason: contract.ReasonContested, Namespace: namespace,
-		Text: fmt.Sprintf(text, kind, key.Namespace, key.Name, kube.RepairEvery),
+		Reason: contract.ReasonContested, Namespace: reportedIn(at),
+		Text: fmt.Sprintf(text, kind, at.Namespace, name, kube.RepairEvery),
 	}
+}
+
+// reportedIn returns the namespace in which problems with a right are reported; "" means everywhere.
+func reportedIn(at grants.Grant) string {
+	if at.IsTarget() {
+		return at.Namespace
+	}
+	return ""
 }
 
 // generalProblems are the problems of an account in every namespace.
@@ -336,7 +330,7 @@ func generalProblems(o observed) []report.Problem {
 // allHold reports whether every needed copy is known to hold the found token.
 func (p plan) allHold(found source.Finding) bool {
 	return !slices.ContainsFunc(p.decisions, func(d decision) bool {
-		return d.needsCopy() && !d.copy.Holds(found.Digest, d.owner)
+		return d.needsCopy() && !d.copy.Holds(found.Digest, d.profile.owner)
 	})
 }
 
@@ -349,7 +343,7 @@ func (p plan) hasCopies() bool {
 // written now.
 func (p plan) mayWrite(found source.Finding) bool {
 	return slices.ContainsFunc(p.decisions, func(d decision) bool {
-		return d.needsCopy() && !d.blocked && !d.copy.Holds(found.Digest, d.owner)
+		return d.needsCopy() && !d.blocked && !d.isUnconfirmed() && !d.copy.Holds(found.Digest, d.profile.owner)
 	})
 }
 
@@ -389,14 +383,12 @@ func (p plan) withdrawals() []string {
 // takesAway reports whether a copy must be withdrawn, from what is known before the token is
 // read.
 func (p plan) takesAway(now time.Time) bool {
-	invalid := p.token == refused || p.isFound() && p.finding.At(now).Problem != ""
+	isFound := p.token == unchanged || p.token == postponed && !p.unread
+	invalid := p.token == refused || isFound && p.found.At(now).Problem != ""
 	return slices.ContainsFunc(p.decisions, func(d decision) bool {
 		return d.copy.Present && (d.action == withdraw || invalid && d.needsCopy())
 	})
 }
-
-// isFound reports whether the token is known without reading it now.
-func (p plan) isFound() bool { return p.token == unchanged || p.token == postponed && !p.unread }
 
 // final is the decision once the token is known, for the needed copies.
 type final struct {
@@ -428,11 +420,11 @@ func decideFinally(p plan, found source.Finding, now time.Time) final {
 		switch {
 		case !d.needsCopy():
 		case found.Problem != "":
-			if !p.restoring {
+			if !p.restoring { // otherwise the token may be about to be restored with the account
 				f.withdraw = append(f.withdraw, d.namespace)
 			}
-		case d.unconfirmed:
-		case !d.copy.Holds(found.Digest, d.owner):
+		case d.isUnconfirmed():
+		case !d.copy.Holds(found.Digest, d.profile.owner):
 			f.write = append(f.write, d)
 		}
 	}
@@ -456,7 +448,7 @@ func timeUntil(at, now time.Time) time.Duration { return max(at.Sub(now), time.M
 // may have to be kept up to date, and one that is missing may have to be created again. For the
 // same reason, the right to the token stays until the last copy is gone: a manager that is
 // restarted before would need it again. isPresent reports where copies are.
-func keptGrants(o observed, p plan, isPresent func(namespace string) bool) []grants.Grant {
+func keptGrants(p plan, isPresent func(namespace string) bool) []grants.Grant {
 	var kept []grants.Grant
 	mayCopy := false
 	for _, d := range p.decisions {
@@ -466,7 +458,7 @@ func keptGrants(o observed, p plan, isPresent func(namespace string) bool) []gra
 		mayCopy = mayCopy || isPresent(d.namespace)
 	}
 	if !needsToken(p) && mayCopy {
-		kept = append(kept, grants.Source(o.key.Namespace))
+		kept = append(kept, grants.Source(p.key.Namespace))
 	}
 	return kept
 }
@@ -479,7 +471,7 @@ func needsToken(p plan) bool {
 // neededGrants returns the rights that an account needs: to its token if it is copied
 // anywhere, and wherever there is a copy or must be one. withdrawn are the namespaces where
 // the token turned out to be unusable; isPresent reports where copies are.
-func neededGrants(o observed, p plan, withdrawn []string, isPresent func(namespace string) bool) []grants.Grant {
+func neededGrants(p plan, withdrawn []string, isPresent func(namespace string) bool) []grants.Grant {
 	var needed []grants.Grant
 	for _, d := range p.decisions {
 		isPublished := d.action == publish && p.token != refused && !slices.Contains(withdrawn, d.namespace)
@@ -488,7 +480,7 @@ func neededGrants(o observed, p plan, withdrawn []string, isPresent func(namespa
 		}
 	}
 	if needsToken(p) {
-		needed = append(needed, grants.Source(o.key.Namespace))
+		needed = append(needed, grants.Source(p.key.Namespace))
 	}
 	return needed
 }

@@ -3,6 +3,7 @@ package credentials
 import (
 	"errors"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -205,6 +206,9 @@ func TestJudgeProfile(t *testing.T) {
 func TestTokenDecidesLast(t *testing.T) {
 	now := time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 	good := source.Finding{Expires: now.Add(time.Hour), Next: now.Add(time.Minute)}
+	in := func(namespace string, what action) decision { // as it was observed
+		return decision{observedTarget: observedTarget{namespace: namespace}, action: what}
+	}
 	for name, test := range map[string]struct {
 		change func(*observed)
 		found  source.Finding
@@ -212,16 +216,16 @@ func TestTokenDecidesLast(t *testing.T) {
 		want   final
 	}{
 		"nothing is known of the token: it is read and copied": {
-			found: good, token: toRead, want: final{write: []decision{{namespace: "team", action: publish}}, again: time.Minute},
+			found: good, token: toRead, want: final{write: []decision{in("team", publish)}, again: time.Minute},
 		},
 		"no copy holds what was found last: it is read again": {
 			change: func(o *observed) { o.finding, o.current = good, true },
 			found:  good, token: toRead,
-			want: final{write: []decision{{namespace: "team", action: publish}}, again: time.Minute},
+			want: final{write: []decision{in("team", publish)}, again: time.Minute},
 		},
 		"it ends before the next check: that is when to look again": {
 			found: source.Finding{Expires: now.Add(time.Second), Next: now.Add(time.Minute)}, token: toRead,
-			want: final{write: []decision{{namespace: "team", action: publish}}, again: time.Second},
+			want: final{write: []decision{in("team", publish)}, again: time.Second},
 		},
 		"it has expired: withdrawn": {
 			found: source.Finding{Expires: now, Next: now.Add(time.Minute)}, token: toRead,
@@ -245,12 +249,12 @@ func TestTokenDecidesLast(t *testing.T) {
 		},
 		"there is no room, and nothing is known of the token: it is not read": {
 			change: func(o *observed) { o.targets[0].blocked = true },
-			token:  postponed, want: final{write: []decision{{namespace: "team", action: publish, blocked: true}}},
+			token:  postponed, want: final{write: []decision{in("team", publish)}},
 		},
 		"there is no room, and the token is known: it is not read, but its times continue": {
 			change: func(o *observed) { o.finding, o.current, o.targets[0].blocked = good, true, true },
 			found:  good, token: postponed,
-			want: final{write: []decision{{namespace: "team", action: publish, blocked: true}}, again: time.Minute},
+			want: final{write: []decision{in("team", publish)}, again: time.Minute},
 		},
 		"there is no room in one of two namespaces: it is read": {
 			change: func(o *observed) {
@@ -258,7 +262,7 @@ func TestTokenDecidesLast(t *testing.T) {
 				o.targets[0].blocked, o.targets[1].namespace = true, "other"
 			},
 			found: good, token: toRead, want: final{
-				write: []decision{{namespace: "team", action: publish, blocked: true}, {namespace: "other", action: publish}},
+				write: []decision{in("team", publish), in("other", publish)},
 				again: time.Minute,
 			},
 		},
@@ -309,7 +313,7 @@ func TestTokenDecidesLast(t *testing.T) {
 			found: good, token: toRead,
 			want: final{
 				write: []decision{{
-					namespace: "team", action: maintain, copy: target.Known{Present: true}, reason: "SelectionUnknown",
+					observedTarget: observedTarget{namespace: "team"}, action: maintain, reason: "SelectionUnknown",
 					why: "the cluster ",
 				}},
 				again: time.Minute,
@@ -341,7 +345,8 @@ func TestTokenDecidesLast(t *testing.T) {
 				t.Errorf("the token is used as %d, want %d", p.token, test.token)
 			}
 			for i := range test.want.write {
-				test.want.write[i].owner = owner
+				isIn := func(t observedTarget) bool { return t.namespace == test.want.write[i].namespace }
+				test.want.write[i].observedTarget = o.targets[slices.IndexFunc(o.targets, isIn)]
 			}
 			if got := decideFinally(p, test.found, now); !reflect.DeepEqual(got, test.want) {
 				t.Errorf("got %+v, want %+v", got, test.want)
@@ -352,29 +357,29 @@ func TestTokenDecidesLast(t *testing.T) {
 
 func TestTakesAway(t *testing.T) {
 	now := time.Unix(1000, 0)
-	copied := target.Known{Present: true}
+	copied := observedTarget{copy: target.Known{Present: true}}
 	for name, test := range map[string]struct {
 		p    plan
 		want bool
 	}{
-		"a copy that must go":   {p: plan{decisions: []decision{{action: withdraw, copy: copied}}}, want: true},
+		"a copy that must go":   {p: plan{decisions: []decision{{observedTarget: copied, action: withdraw}}}, want: true},
 		"a copy that never was": {p: plan{decisions: []decision{{action: withdraw}}}},
-		"a copy that stays":     {p: plan{token: toRead, decisions: []decision{{action: publish, copy: copied}}}},
-		"a copy that is left":   {p: plan{token: refused, decisions: []decision{{action: leave, copy: copied}}}},
-		"a refused token": {p: plan{token: refused, decisions: []decision{{action: publish, copy: copied}}},
+		"a copy that stays":     {p: plan{token: toRead, decisions: []decision{{observedTarget: copied, action: publish}}}},
+		"a copy that is left":   {p: plan{token: refused, decisions: []decision{{observedTarget: copied, action: leave}}}},
+		"a refused token": {p: plan{token: refused, decisions: []decision{{observedTarget: copied, action: publish}}},
 			want: true},
 		"a refused token, no copy": {p: plan{token: refused, decisions: []decision{{action: publish}}}},
 		"an expired token": {
 			p: plan{
-				token: unchanged, finding: source.Finding{Expires: now},
-				decisions: []decision{{action: maintain, copy: copied}},
+				token: unchanged, found: source.Finding{Expires: now},
+				decisions: []decision{{observedTarget: copied, action: maintain}},
 			},
 			want: true,
 		},
 		"a token that expired while there is no room": {
 			p: plan{
-				token: postponed, finding: source.Finding{Expires: now},
-				decisions: []decision{{action: publish, copy: copied}},
+				token: postponed, found: source.Finding{Expires: now},
+				decisions: []decision{{observedTarget: copied, action: publish}},
 			},
 			want: true,
 		},
@@ -382,8 +387,8 @@ func TestTakesAway(t *testing.T) {
 			p: plan{token: postponed, unread: true, decisions: []decision{{action: publish}}},
 		},
 		"a valid token": {p: plan{
-			token: unchanged, finding: source.Finding{Expires: now.Add(time.Second)},
-			decisions: []decision{{action: maintain, copy: copied}},
+			token: unchanged, found: source.Finding{Expires: now.Add(time.Second)},
+			decisions: []decision{{observedTarget: copied, action: maintain}},
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -400,7 +405,9 @@ func TestTakesAway(t *testing.T) {
 func TestKeptGrants(t *testing.T) {
 	o := observed{key: types.NamespacedName{Namespace: "c1", Name: "reader"}}
 	target := grants.Target("team")
-	decided := func(what action) []decision { return []decision{{namespace: "team", action: what}} }
+	decided := func(what action) []decision {
+		return []decision{{observedTarget: observedTarget{namespace: "team"}, action: what}}
+	}
 	source := grants.Source("c1")
 	for name, test := range map[string]struct {
 		plan    plan
@@ -420,7 +427,8 @@ func TestKeptGrants(t *testing.T) {
 		"nothing is named": {plan{}, false, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			kept := keptGrants(o, test.plan, func(string) bool { return test.present })
+			test.plan.observed = o
+			kept := keptGrants(test.plan, func(string) bool { return test.present })
 			if diff := cmp.Diff(test.want, kept, cmp.AllowUnexported(grants.Grant{})); diff != "" {
 				t.Errorf("grants (-want +got):\n%s", diff)
 			}

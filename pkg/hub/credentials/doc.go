@@ -34,7 +34,7 @@
 //
 //   - source: the accounts, and what may be copied of their tokens;
 //   - target: the copies, and every write of a Secret;
-//   - bearer: a token, which no log or message may contain;
+//   - bearer: a token and its claims, which no log or message may contain;
 //   - grants: the RoleBindings by which the manager may read tokens and maintain copies;
 //   - report: what is wrong with each account, and how it is reported.
 //

@@ -40,6 +40,11 @@ type goal struct {
 	owner target.Owner
 }
 
+// goalOf returns the goal of writing an account's copy in a namespace.
+func goalOf(o observed, to observedTarget) goal {
+	return goal{source.ReferenceOf(o.account), to.profile.owner}
+}
+
 // failures remembers failures, so that each attempt is repeated at growing intervals of its
 // own. The queue of accounts cannot count them: slow attempts fail after the
 // reconciliation, and an account is reconciled for many reasons. It is safe for concurrent

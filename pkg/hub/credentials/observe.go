@@ -5,79 +5,60 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	authv1beta1 "open-cluster-management.io/managed-serviceaccount/apis/authentication/v1beta1"
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/source"
-	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/target"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/watch"
 )
 
-// observer reads everything that decides about an account: caches and this process's
-// memory, and live the CRDs on which a withdrawal rests.
-type observer struct {
-	accounts      *source.Accounts
-	tokens        *source.Tokens
-	ledger        *target.Ledger
-	copies        *target.Copies
-	operations    *operations
-	reader        client.Reader // ClusterProfiles
-	live          client.Reader // bypasses every cache
-	rule          Rule
-	syncer        UpstreamSyncer
-	definitions   *watch.Definitions
-	draining      bool
-	requireTarget bool
+// lagRecheck is how soon to look again where the hub and the cache differ. The hub may not bind the
+// cluster any more, or have another profile. A cache that was filled by an API server that lags may
+// lack an account or its token.
+const lagRecheck = time.Second
 
-	// unconfirmed skips reading CRDs: nothing is done because of the observation.
-	unconfirmed bool
-}
-
-// glance observes without waiting for the API server, which suffices to determine how
+// observe reads one account and everything that its copies depend on: caches and this process's
+// memory. acting says that something may be withdrawn because of it: then it reads live on what a
+// withdrawal rests. Otherwise it does not wait for the API server, which suffices to determine how
 // urgent an account is.
-func (r *observer) glance(ctx context.Context, key types.NamespacedName, now time.Time) (observed, error) {
-	quick := *r
-	quick.unconfirmed = true
-	return quick.observe(ctx, key, now)
-}
-
-// observe reads one account and everything that its copies depend on.
-func (r *observer) observe(ctx context.Context, key types.NamespacedName, now time.Time) (o observed, err error) {
-	o = observed{key: key, now: now, draining: r.draining, paused: r.syncer.On(), unknown: r.syncer.Unknown()}
-	lags := r.definitions.Lagging().Any(source.AccountCRD)
+func (r *Reconciler) observe(
+	ctx context.Context, key types.NamespacedName, now time.Time, acting bool,
+) (o observed, err error) {
+	o = observed{
+		key: key, now: now, draining: r.opts.Mode == ModeDraining,
+		paused: r.opts.UpstreamSyncer.On(), unknown: r.opts.UpstreamSyncer.Unknown(),
+	}
+	lags := r.opts.Definitions.Lagging().Any(source.AccountCRD)
 	if o.account, o.known, err = r.accounts.Get(ctx, key); err != nil {
 		return o, err
 	}
-	if err := r.observeDefinition(ctx, &o, lags); err != nil {
+	if err := r.observeDefinition(ctx, &o, lags, acting); err != nil {
 		return o, err
 	}
-	if o.account != nil {
-		o.finding, o.current = r.tokens.Current(key, source.ReferenceOf(o.account), now)
-	}
-	wanted, err := r.wantedNamespaces(ctx, o.account)
+	named, err := r.wantedNamespaces(ctx, o.account)
 	if err != nil {
 		return o, err
 	}
-	o.silent, o.uncounted = !wanted.named && !r.requireTarget, wanted.more
+	o.silent, o.uncounted = !named.Is && !r.opts.RequireTarget, named.More
 	rivals, err := r.rivals(ctx, key)
 	if err != nil {
 		return o, err
 	}
-	namespaces := append(slices.Collect(maps.Keys(wanted.in)), r.ledger.NamespacesOf(key)...)
-	for _, namespace := range kube.SortedNames(namespaces) {
-		_, isWanted := wanted.in[namespace]
-		t := observedTarget{namespace: namespace, wanted: isWanted, copy: r.ledger.Known(key, namespace, now)}
+	wanted := sets.New(named.Namespaces...)
+	for _, namespace := range kube.SortedNames(append(wanted.UnsortedList(), r.ledger.NamespacesOf(key)...)) {
+		t := observedTarget{
+			namespace: namespace, wanted: wanted.Has(namespace), copy: r.ledger.Known(key, namespace, now),
+		}
 		if (t.wanted || !o.known) && isNamespace(namespace) {
-			if err := r.observeTarget(ctx, key, rivals, &t, now); err != nil {
+			if err := r.observeTarget(ctx, key.Namespace, rivals, &t, now, acting); err != nil {
 				t.err, t.selection = fmt.Errorf("observing namespace %s: %w", namespace, err), selection.Result{}
 			}
 			o.again = kube.Sooner(o.again, t.selection.Again)
@@ -86,44 +67,37 @@ func (r *observer) observe(ctx context.Context, key types.NamespacedName, now ti
 			t.contested, o.again = true, kube.Sooner(o.again, left)
 		}
 		if o.account != nil {
-			t.blocked = !r.operations.mayWrite(key, writeOf(o, namespace, t.profile.owner))
+			t.blocked = !r.operations.mayWrite(key, namespace, goalOf(o, t))
 		}
 		o.targets = append(o.targets, t)
+	}
+	if o.account != nil {
+		o.finding, o.current = r.tokens.Current(key, source.ReferenceOf(o.account), now)
 	}
 	return o, nil
 }
 
-// writeOf returns the request to write an account's copy in a namespace.
-func writeOf(o observed, namespace string, owner target.Owner) request {
-	return request{namespace, goal{source.ReferenceOf(o.account), owner}}
-}
-
-// lagRecheck is how soon to look again where the hub and the cache differ. The hub may not bind the
-// cluster any more, or have another profile. A cache that was filled by an API server that lags may
-// lack an account or its token.
-const lagRecheck = time.Second
-
 // observeDefinition doubts, if there are copies, that an account was deleted or has lost
 // its token: it may have vanished with its CRD, and may be about to be restored, or the
 // cache that was read may have been older than this process (lags).
-func (r *observer) observeDefinition(ctx context.Context, o *observed, lags bool) error {
+func (r *Reconciler) observeDefinition(ctx context.Context, o *observed, lags, acting bool) error {
 	if !o.known || o.draining || len(r.ledger.NamespacesOf(o.key)) == 0 {
 		return nil
 	}
-	standing, err := r.definitions.Standing(ctx, r.reader, source.AccountCRD)
+	standing, err := r.opts.Definitions.Standing(ctx, r.mgr.GetCache(), source.AccountCRD)
 	if err != nil {
 		return err
 	}
 	o.restoring = standing != watch.Served
-	if !o.restoring && !r.unconfirmed && isIncomplete(o.account) {
-		doubtful, err := r.definitions.Confirm(ctx, source.AccountCRD)
+	if !o.restoring && acting && isIncomplete(o.account) {
+		doubtful, err := r.opts.Definitions.Confirm(ctx, source.AccountCRD)
 		if err != nil {
 			return err
 		}
 		o.restoring = doubtful != ""
 	}
-	if !o.restoring && !r.unconfirmed && isIncomplete(o.account) && lags {
-		account, err := source.Read(ctx, r.live, o.key)
+	if !o.restoring && acting && isIncomplete(o.account) && lags {
+		account, err := source.Read(ctx, r.mgr.GetAPIReader(), o.key)
 		if err != nil {
 			return err
 		}
@@ -132,50 +106,42 @@ func (r *observer) observeDefinition(ctx context.Context, o *observed, lags bool
 		}
 	}
 	if o.restoring {
-		o.again = kube.Sooner(o.again, r.definitions.Left(source.AccountCRD))
+		o.again = kube.Sooner(o.again, r.opts.Definitions.Left(source.AccountCRD))
 		o.known = !isIncomplete(o.account)
 	}
 	return nil
 }
 
-// observeTarget completes the facts about one namespace.
-func (r *observer) observeTarget(
-	ctx context.Context, key types.NamespacedName, rivals []rival, t *observedTarget, now time.Time,
-) (err error) {
-	pair := types.NamespacedName{Namespace: t.namespace, Name: key.Namespace}
-	if t.selection, err = r.rule.Selected(ctx, pair, t.copy.Present && !r.unconfirmed); err != nil {
-		return err
+// wantedNamespaces returns what an account names. Unless one must name namespaces, those where its
+// cluster is shown stand in for none.
+func (r *Reconciler) wantedNamespaces(
+	ctx context.Context, account *authv1beta1.ManagedServiceAccount,
+) (source.Named, error) {
+	if account == nil {
+		return source.Named{}, nil
 	}
-	profile, err := r.profile(ctx, pair)
-	if err != nil {
-		return err
+	named := source.NamedNamespaces(account)
+	if named.Is || r.opts.RequireTarget {
+		return named, nil
 	}
-	t.profile = judgeProfile(profile)
-	for _, other := range rivals {
-		isThere := r.ledger.Known(other.key, t.namespace, now).Present
-		if isThere {
-			t.holder = other.key
-		}
-		claims, err := r.claims(ctx, other, t.namespace, isThere)
-		if err != nil {
-			return err
-		}
-		if claims {
-			t.rivals = append(t.rivals, other.key)
-		}
+	var err error
+	named.Namespaces, err = r.opts.Rule.Namespaces(ctx, account.Namespace)
+	if errors.Is(err, selection.ErrProfilesUnserved) {
+		// The rule decides alone where a copy may stay.
+		named.Namespaces, err = r.ledger.NamespacesOf(client.ObjectKeyFromObject(account)), nil
 	}
-	return nil
+	return named, err
 }
 
 // rival is another account whose copies have the same name.
 type rival struct {
 	key    types.NamespacedName
-	wanted wanted
+	wanted sets.Set[string] // namespaces to which it allows copying; none if it is not copied at all
 }
 
 // rivals returns the other accounts, by cluster, whose copies have the same name as the
 // account's.
-func (r *observer) rivals(ctx context.Context, key types.NamespacedName) ([]rival, error) {
+func (r *Reconciler) rivals(ctx context.Context, key types.NamespacedName) ([]rival, error) {
 	accounts, err := r.accounts.SameCopyName(ctx, key)
 	if err != nil {
 		return nil, err
@@ -187,9 +153,11 @@ func (r *observer) rivals(ctx context.Context, key types.NamespacedName) ([]riva
 			continue
 		}
 		if source.IsLabelled(&accounts[i]) && accounts[i].DeletionTimestamp == nil {
-			if other.wanted, err = r.wantedNamespaces(ctx, &accounts[i]); err != nil {
+			named, err := r.wantedNamespaces(ctx, &accounts[i])
+			if err != nil {
 				return nil, err
 			}
+			other.wanted = sets.New(named.Namespaces...)
 		}
 		rivals = append(rivals, other)
 	}
@@ -197,76 +165,39 @@ func (r *observer) rivals(ctx context.Context, key types.NamespacedName) ([]riva
 	return rivals, nil
 }
 
-// claims reports whether an account is, or may be, copied to a namespace. A claim does not
-// depend on the token, which is read later, so that it does not depend on the order in
-// which accounts are reconciled. An account that is not entitled claims nothing: it could
-// keep others from their tokens. hasCopy says that others must not take the place of a copy
-// of the account before it is certain to be withdrawn.
-func (r *observer) claims(ctx context.Context, account rival, namespace string, hasCopy bool) (bool, error) {
-	if _, ok := account.wanted.in[namespace]; !ok {
-		return false, nil
+// observeTarget completes the facts about one namespace. A rival counts where it is, or may be,
+// copied. That does not depend on its token, which is read later, so that it does not depend on the
+// order in which accounts are reconciled. An account that is not entitled does not count: it could
+// keep others from their tokens. Others must not take the place of a copy before it is certain to be
+// withdrawn.
+func (r *Reconciler) observeTarget(
+	ctx context.Context, cluster string, rivals []rival, t *observedTarget, now time.Time, acting bool,
+) (err error) {
+	pair := types.NamespacedName{Namespace: t.namespace, Name: cluster}
+	if t.selection, err = r.opts.Rule.Selected(ctx, pair, t.copy.Present && acting); err != nil {
+		return err
 	}
-	pair := types.NamespacedName{Namespace: namespace, Name: account.key.Namespace}
-	selected, err := r.rule.Selected(ctx, pair, hasCopy && !r.unconfirmed)
-	return selected.Answer != selection.No, err
-}
-
-// wanted holds the namespaces to which the account itself allows copying.
-type wanted struct {
-	in    map[string]struct{} // namespaces
-	named bool                // by the account
-	more  int                 // named, but beyond the limit
-}
-
-// wantedNamespaces returns the namespaces to which the account itself allows copying.
-func (r *observer) wantedNamespaces(
-	ctx context.Context, account *authv1beta1.ManagedServiceAccount,
-) (wanted, error) {
-	if account == nil {
-		return wanted{}, nil
+	profile, err := kube.Get(ctx, r.mgr.GetCache(), pair, &inventoryv1alpha1.ClusterProfile{})
+	if err != nil && !kube.IsUncached(err) {
+		return err
 	}
-	said := source.NamedNamespaces(account)
-	namespaces := said.Namespaces
-	if !said.Is && !r.requireTarget {
-		var err error
-		namespaces, err = r.rule.Namespaces(ctx, account.Namespace)
-		if errors.Is(err, selection.ErrProfilesUnserved) {
-			// The rule decides alone where a copy may stay.
-			namespaces, err = r.ledger.NamespacesOf(client.ObjectKeyFromObject(account)), nil
+	t.profile = judgeProfile(profile)
+	for _, other := range rivals {
+		isThere := r.ledger.Known(other.key, t.namespace, now).Present
+		if isThere {
+			t.holder = other.key
 		}
+		if !other.wanted.Has(t.namespace) {
+			continue
+		}
+		theirs := types.NamespacedName{Namespace: t.namespace, Name: other.key.Namespace}
+		selected, err := r.opts.Rule.Selected(ctx, theirs, isThere && acting)
 		if err != nil {
-			return wanted{}, err
+			return err
+		}
+		if selected.Answer != selection.No {
+			t.rivals = append(t.rivals, other.key)
 		}
 	}
-	w := wanted{in: make(map[string]struct{}, len(namespaces)), named: said.Is, more: said.More}
-	for _, namespace := range namespaces {
-		w.in[namespace] = struct{}{}
-	}
-	return w, nil
-}
-
-// profile returns the ClusterProfile of a pair, or nil if none is known.
-func (r *observer) profile(
-	ctx context.Context, pair types.NamespacedName,
-) (*inventoryv1alpha1.ClusterProfile, error) {
-	profile, err := kube.Get(ctx, r.reader, pair, &inventoryv1alpha1.ClusterProfile{})
-	if kube.IsUncached(err) {
-		return nil, nil
-	}
-	return profile, err
-}
-
-// liveProfile returns the UID of the profile of a pair on the hub itself, past the caches; "" if there
-// is none, or if it is being deleted. There is a right to list profiles, and none to get them.
-func (r *observer) liveProfile(ctx context.Context, pair types.NamespacedName) (types.UID, error) {
-	list := kube.PartialList(selection.ProfileKind)
-	named := client.MatchingFields{metav1.ObjectNameField: pair.Name}
-	err := r.live.List(ctx, list, client.InNamespace(pair.Namespace), named)
-	if err != nil {
-		return "", fmt.Errorf("reading ClusterProfile %s: %w", pair.Name, err)
-	}
-	if len(list.Items) == 0 || list.Items[0].DeletionTimestamp != nil {
-		return "", nil
-	}
-	return list.Items[0].UID, nil
+	return nil
 }

@@ -70,8 +70,7 @@ func newOperations(
 
 // operation is an operation in progress.
 type operation struct {
-	copy accountCopy
-	task task
+	attempt
 	goal goal
 
 	done   chan struct{} // closed at the end
@@ -83,29 +82,28 @@ type operation struct {
 	revoked atomic.Bool
 }
 
-// request is a namespace for a task, and its goal.
+// request is a namespace for a task, its goal, and what to do there: act must not start to write a
+// token once it is revoked.
 type request struct {
 	namespace string
 	goal      goal
+	act       func(revoked func() bool) effect
 }
 
 // do performs a task in some namespaces at the same time, and returns the results of those
 // that did not take long. A task that failed a short while ago is not repeated: do returns
-// that result. act must not start to write a token once it is revoked.
-func (o *operations) do(
-	account types.NamespacedName, what task, requests []request,
-	act func(namespace string, revoked func() bool) effect,
-) effect {
+// that result.
+func (o *operations) do(account types.NamespacedName, what task, requests []request) effect {
 	var all effect
 	var begun []*operation
 	for _, request := range requests {
-		op, instead := o.begin(accountCopy{account, request.namespace}, what, request.goal)
+		op, instead := o.begin(attempt{account, request.namespace, what}, request.goal)
 		if op == nil {
 			all = join(all, instead)
 			continue
 		}
 		begun = append(begun, op)
-		go func() { o.end(op, contained(func() effect { return act(request.namespace, op.revoked.Load) })) }()
+		go func() { o.end(op, contained(func() effect { return request.act(op.revoked.Load) })) }()
 	}
 	enough := time.NewTimer(o.wait)
 	defer enough.Stop()
@@ -145,37 +143,37 @@ func (o *operations) revoke(account types.NamespacedName, isKept func(namespace 
 
 // mayWrite reports whether a copy could be written now, given the namespace's limit and
 // earlier failures.
-func (o *operations) mayWrite(account types.NamespacedName, to request) bool {
+func (o *operations) mayWrite(account types.NamespacedName, namespace string, to goal) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	_, busy := o.busy[accountCopy{account, to.namespace}]
-	return !busy && o.room(share{to.namespace, writing}) > 0 &&
-		!o.failures.isPaused(attempt{account, to.namespace, writing}, to.goal)
+	_, busy := o.busy[accountCopy{account, namespace}]
+	return !busy && o.room(share{namespace, writing}) > 0 &&
+		!o.failures.isPaused(attempt{account, namespace, writing}, to)
 }
 
 // room returns how many more may start. It requires the lock.
 func (o *operations) room(in share) int { return o.perNamespace - o.inFlight[in] }
 
 // begin returns an operation, or nil and the result to use instead.
-func (o *operations) begin(in accountCopy, what task, to goal) (op *operation, instead effect) {
+func (o *operations) begin(what attempt, to goal) (op *operation, instead effect) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	in, of := accountCopy{what.account, what.namespace}, share{what.namespace, what.task}
 	if _, busy := o.busy[in]; busy {
 		return nil, effect{undecided: true} // its end enqueues the account
 	}
-	if instead, paused := o.failures.instead(attempt{in.account, in.namespace, what}, to); paused {
+	if instead, paused := o.failures.instead(what, to); paused {
 		return nil, instead
 	}
-	of := share{in.namespace, what}
 	if o.room(of) <= 0 {
-		o.waiting.Insert(of, in.account)
-		if what == writing {
+		o.waiting.Insert(of, what.account)
+		if what.task == writing {
 			return nil, effect{undecided: true, again: fullWaitToWrite}
 		}
 		return nil, effect{undecided: true, again: fullWait}
 	}
 	o.inFlight[of]++
-	op = &operation{copy: in, task: what, goal: to, done: make(chan struct{})}
+	op = &operation{attempt: what, goal: to, done: make(chan struct{})}
 	o.busy[in] = op
 	return op, effect{}
 }
@@ -198,15 +196,15 @@ func (o *operations) resultOf(op *operation) effect {
 func (o *operations) end(op *operation, result effect) {
 	var enqueue []types.NamespacedName
 	o.mu.Lock()
-	what, of := attempt{op.copy.account, op.copy.namespace, op.task}, share{op.copy.namespace, op.task}
-	op.result = o.failures.record(what, op.goal, result, !op.left)
+	of := share{op.namespace, op.task}
+	op.result = o.failures.record(op.attempt, op.goal, result, !op.left)
 	close(op.done)
-	delete(o.busy, op.copy)
+	delete(o.busy, accountCopy{op.account, op.namespace})
 	if o.inFlight[of]--; o.inFlight[of] == 0 {
 		delete(o.inFlight, of)
 	}
 	if op.left {
-		enqueue = append(enqueue, op.copy.account)
+		enqueue = append(enqueue, op.account)
 	}
 	enqueue = append(enqueue, o.takeWaiting(of)...)
 	o.mu.Unlock()

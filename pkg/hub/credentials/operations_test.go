@@ -54,7 +54,7 @@ func (r *controlled) hold(namespace string) (end func(effect)) {
 
 // do records the operations started for an account. Those that are not held copy the token.
 func (r *controlled) do(account types.NamespacedName, what task, namespaces ...string) effect {
-	return r.operations.do(account, what, requestsOf(namespaces...), func(namespace string, _ func() bool) effect {
+	act := func(namespace string, _ func() bool) effect {
 		r.mu.Lock()
 		r.begun = append(r.begun, account.Name+" "+namespace)
 		held := r.held[namespace]
@@ -63,13 +63,16 @@ func (r *controlled) do(account types.NamespacedName, what task, namespaces ...s
 			return <-held
 		}
 		return effect{problems: []report.Problem{{Namespace: namespace}}}
-	})
+	}
+	return r.operations.do(account, what, requestsOf(act, namespaces...))
 }
 
-func requestsOf(namespaces ...string) []request {
+func requestsOf(act func(namespace string, revoked func() bool) effect, namespaces ...string) []request {
 	var requests []request
 	for _, namespace := range namespaces {
-		requests = append(requests, request{namespace: namespace})
+		requests = append(requests, request{namespace: namespace, act: func(revoked func() bool) effect {
+			return act(namespace, revoked)
+		}})
 	}
 	return requests
 }
@@ -214,7 +217,7 @@ func TestOperationInFlightIsRevoked(t *testing.T) {
 		answer <- revoked()
 		return effect{}
 	}
-	r.operations.do(alice, writing, requestsOf("kept", "ended"), act)
+	r.operations.do(alice, writing, requestsOf(act, "kept", "ended"))
 	r.revoke(alice, func(namespace string) bool { return namespace == "kept" })
 	close(ask)
 	if first, second := <-answer, <-answer; first == second {
@@ -225,7 +228,7 @@ func TestOperationInFlightIsRevoked(t *testing.T) {
 // One bad object must not end the process.
 func TestAPanicIsAnError(t *testing.T) {
 	r := newControlled(t, apitest.Patience)
-	got := r.operations.do(alice, writing, requestsOf("a"), func(string, func() bool) effect { panic("token") })
+	got := r.operations.do(alice, writing, requestsOf(func(string, func() bool) effect { panic("token") }, "a"))
 	if len(got.errs) != 1 || strings.Contains(got.errs[0].Error(), "token") {
 		t.Errorf("effect %+v, want an error without the value", got)
 	}
@@ -240,7 +243,7 @@ func TestAnAccountWaitsForRoomOnce(t *testing.T) {
 		if got := r.do(alice, writing, "slow"); got.again != fullWaitToWrite {
 			t.Errorf("retried after %s", got.again)
 		}
-		if r.mayWrite(alice, request{namespace: "slow"}) {
+		if r.mayWrite(alice, "slow", goal{}) {
 			t.Error("there is room in a namespace that is full")
 		}
 	}
@@ -249,7 +252,7 @@ func TestAnAccountWaitsForRoomOnce(t *testing.T) {
 	}
 	end(effect{})
 	r.enqueues("alice", "bob")
-	if !r.mayWrite(alice, request{namespace: "slow"}) {
+	if !r.mayWrite(alice, "slow", goal{}) {
 		t.Error("there is no room in an empty namespace")
 	}
 }

@@ -24,6 +24,7 @@ import (
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
@@ -58,12 +59,9 @@ const (
 
 // copying is the part of the world that reconciler.go connects: one account's copies.
 type copying struct {
-	observer observer
-	tokens   *source.Tokens
-	copies   *target.Copies
-	grants   *grants.Grants
-	world    *orders.World
-	state    *orders.State // during a step
+	*Reconciler
+	world *orders.World
+	state *orders.State // during a step
 }
 
 // progress is what is in progress about the account, and what is on the hub in addition to
@@ -71,7 +69,6 @@ type copying struct {
 type progress struct {
 	running  bool
 	plan     plan
-	observed observed
 	finally  final
 	content  *bearer.Token
 	read     bool
@@ -129,6 +126,15 @@ func (c onlyReads) GetInformer(
 	return c.View.GetInformer(ctx, of, o...)
 }
 
+// reader is a manager that only reads.
+type reader struct {
+	manager.Manager
+	world *orders.World
+}
+
+func (r reader) GetCache() cache.Cache       { return onlyReads{View: r.world.Cache} }
+func (r reader) GetAPIReader() client.Reader { return r.world.Live }
+
 type syncerOff struct{ UpstreamSyncer }
 
 func (syncerOff) Unknown() string { return "" }
@@ -166,22 +172,21 @@ func (c *copying) prepare(w *orders.World) {
 	definitions := watch.NewDefinitions(w.Live, w)
 	of := watch.Source{CRD: source.AccountCRD, Informer: apitest.SyncedInformer{}}
 	orders.Must(definitions.Follow(ctx, w.Cache, false, of))
-	c.tokens = source.NewTokens(w.Live, 2, w)
-	c.copies = target.NewCopies(w.Live, writer, target.NewLedger(), w, "orders")
-	c.grants = grants.New(nil, nil, nil, rbacv1.Subject{}, w, "orders")
-	c.observer = observer{
-		accounts: accounts, tokens: c.tokens, copies: c.copies, reader: w.Cache, live: w.Live,
+	c.Reconciler = &Reconciler{Credentials: &Credentials{
+		mgr: reader{world: w}, accounts: accounts, tokens: source.NewTokens(w.Live, 2, w),
+		copies:     target.NewCopies(w.Live, writer, target.NewLedger(), w, "orders"),
+		grants:     grants.New(nil, nil, nil, rbacv1.Subject{}, w, "orders"),
 		operations: newOperations(8, time.Hour, newFailures(w), func(types.NamespacedName) {}),
-		syncer:     syncerOff{}, definitions: definitions, requireTarget: true,
-	}
+		opts:       Options{UpstreamSyncer: syncerOff{}, Definitions: definitions, RequireTarget: true, Clock: w},
+	}}
 }
 
 // recall makes everything use what the state remembers.
 func (c *copying) recall(s *orders.State) {
 	c.state = s
-	c.observer.rule = c.world.Rule
+	c.opts.Rule = c.world.Rule
 	ledger := s.Memory["ledger"].(*target.Ledger)
-	c.observer.ledger = ledger
+	c.ledger = ledger
 	orders.Field(c.copies, "ledger").Set(reflect.ValueOf(ledger))
 	brake := orders.Field(c.copies, "brake")
 	brake.SetZero()
@@ -285,7 +290,7 @@ func isOrphan(s *orders.State, secret *corev1.Secret) bool {
 	})
 }
 
-// isRemovable is what grants.Reconciler asks before it removes a RoleBinding.
+// isRemovable is what Grants.Reconcile asks before it removes a RoleBinding.
 func (c *copying) isRemovable(s *orders.State, grant grants.Grant) bool {
 	c.recall(s)
 	states := orders.Field(c.grants, "states")
@@ -294,7 +299,7 @@ func (c *copying) isRemovable(s *orders.State, grant grants.Grant) bool {
 	if isReconciled, _ := s.Memory["reconciled"].(bool); !isReconciled || isClaimed {
 		return false
 	}
-	return !grant.IsTarget() || c.observer.ledger.Count(grant.Namespace) == 0
+	return !grant.IsTarget() || c.ledger.Count(grant.Namespace) == 0
 }
 
 func (c *copying) revoke(p *progress, grant grants.Grant) error {
@@ -313,23 +318,23 @@ func (c *copying) secret(namespace string) *corev1.Secret {
 
 // claim is Reconciler.claim without operations that are in flight.
 func (c *copying) claim(p *progress, withdrawn []string) {
-	if p.observed.restoring && !p.observed.known {
+	if p.plan.restoring && !p.plan.known {
 		return
 	}
 	present := func(namespace string) bool {
-		return c.observer.ledger.Known(theAccount, namespace, c.world.Now()).Present
+		return c.ledger.Known(theAccount, namespace, c.world.Now()).Present
 	}
-	c.grants.Claim(theAccount, neededGrants(p.observed, p.plan, withdrawn, present), keptGrants(p.observed, p.plan, present))
+	c.grants.Claim(theAccount, neededGrants(p.plan, withdrawn, present), keptGrants(p.plan, present))
 }
 
 // reconcile is the beginning of Reconciler.Reconcile, up to the withdrawals.
 func (c *copying) reconcile(p *progress) error {
-	o, err := c.observer.observe(context.Background(), theAccount, c.world.Now())
+	o, err := c.observe(context.Background(), theAccount, c.world.Now(), true)
 	if err != nil {
 		return err
 	}
 	*p = progress{
-		running: true, bindings: p.bindings, tokens: p.tokens, observed: o, plan: decide(o), grounds: map[string]ground{},
+		running: true, bindings: p.bindings, tokens: p.tokens, plan: decide(o), grounds: map[string]ground{},
 	}
 	for _, t := range o.targets {
 		p.grounds[t.namespace] = c.groundsFor(t.namespace)
@@ -358,7 +363,7 @@ func wants(account *authv1beta1.ManagedServiceAccount, namespace string) bool {
 
 func (c *copying) present(namespaces []string) []string {
 	return slices.DeleteFunc(slices.Clone(namespaces), func(namespace string) bool {
-		return !c.observer.ledger.Known(theAccount, namespace, c.world.Now()).Present
+		return !c.ledger.Known(theAccount, namespace, c.world.Now()).Present
 	})
 }
 
@@ -369,13 +374,13 @@ func (c *copying) proceed(p *progress) error {
 	}
 	if !p.read {
 		p.read = true
-		found := p.plan.finding
+		found := p.plan.found
 		switch p.plan.token {
 		case unused:
 			c.tokens.Forget(theAccount)
 		case toRead:
 			p.bindings[grants.Source(theAccount.Namespace)] = true
-			next, token, err := c.tokens.Read(context.Background(), p.observed.account)
+			next, token, err := c.tokens.Read(context.Background(), p.plan.account)
 			if err != nil {
 				return err
 			}
@@ -410,7 +415,7 @@ func (c *copying) proceed(p *progress) error {
 // the account's status names none.
 func (c *copying) tokenDenies(p *progress) error {
 	secret := orders.Get[*corev1.Secret](c.state, orders.Copies, theAccount)
-	account := p.observed.account
+	account := p.plan.account
 	if secret != nil && account != nil && account.Status.TokenSecretRef != nil {
 		return orders.Violated(copyRemoved, "the token is there")
 	}
@@ -461,14 +466,14 @@ func (c *copying) put(p *progress, namespace string) error {
 		}
 	}
 	pair := types.NamespacedName{Namespace: namespace, Name: theAccount.Namespace}
-	ctx, r := context.Background(), &Reconciler{observer: c.observer}
-	if !d.copy.Present && !r.selectedLive(ctx, pair).ok() {
+	ctx := context.Background()
+	if !d.copy.Present && !c.selectedLive(ctx, pair).ok() {
 		return c.proceed(p)
 	}
 	before := c.secret(namespace)
 	err := c.copies.Put(ctx, target.Want{
-		Account: theAccount, Namespace: namespace, Token: *p.content, Owner: d.owner, Create: d.action == publish,
-		MayCreate: func() bool { return r.mayCreate(ctx, pair, d).ok() },
+		Account: theAccount, Namespace: namespace, Token: *p.content, Owner: d.profile.owner, Create: d.action == publish,
+		MayCreate: func() bool { return c.mayCreate(ctx, pair, d).ok() },
 	})
 	foreign := &target.ForeignError{}
 	if err != nil && !isTold(err) && !asForeign(err, &foreign) {
@@ -500,7 +505,7 @@ func (c *copying) judge(p *progress, before, after *corev1.Secret, g ground, d d
 	case !slices.Contains(p.tokens, string(after.Data["token"])):
 		return orders.Violated(copyOfAnother, "%s", after.Namespace)
 	case len(after.OwnerReferences) != 1 || after.OwnerReferences[0].UID == "",
-		d.owner.UID != "" && after.OwnerReferences[0].UID != d.owner.UID, before == nil && isOrphan(c.state, after):
+		d.profile.owner.UID != "" && after.OwnerReferences[0].UID != d.profile.owner.UID, before == nil && isOrphan(c.state, after):
 		return orders.Violated(copyOwner, "%s", after.Namespace)
 	}
 	return nil

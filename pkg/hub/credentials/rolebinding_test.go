@@ -192,6 +192,16 @@ func TestAnothersRoleBindingIsReported(t *testing.T) {
 	w.synced(c)
 }
 
+// followed records which namespaces are followed.
+type followed struct {
+	grants.Copies
+	calls []string
+}
+
+func (f *followed) Follow(namespace string, restart bool) {
+	f.calls = append(f.calls, fmt.Sprint(namespace, " ", restart))
+}
+
 func TestAGrantThatTheCacheLacksIsRepaired(t *testing.T) {
 	w := newWorld(t)
 	grant := grants.Target(w.team())
@@ -202,9 +212,13 @@ func TestAGrantThatTheCacheLacksIsRepaired(t *testing.T) {
 	}
 	w.MustCreate(binding)
 	want := rbacv1.Subject{Kind: "ServiceAccount", Namespace: managerNamespace, Name: managerName}
-	made, err := grants.New(apitest.EmptyCache, w, w, want, &apitest.Clock{}, "test").Ensure(t.Context(), grant)
-	if made || err != nil {
-		t.Errorf("made: %t, %v", made, err)
+	g, followed := grants.New(apitest.EmptyCache, w, w, want, &apitest.Clock{}, "test"), &followed{}
+	g.Copies = followed
+	if err := g.Ensure(t.Context(), grant); err != nil {
+		t.Error(err)
+	}
+	if diff := cmp.Diff([]string{grant.Namespace + " false"}, followed.calls); diff != "" {
+		t.Errorf("followed, and whether its rights are new (-want +got):\n%s", diff)
 	}
 	w.MustGet(binding)
 	if diff := cmp.Diff([]rbacv1.Subject{want}, binding.Subjects); diff != "" {

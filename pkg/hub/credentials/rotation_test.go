@@ -147,7 +147,7 @@ func TestARestartWithNothingChangedWritesNothing(t *testing.T) {
 func TestCheckFindsUnannouncedChanges(t *testing.T) {
 	scene := func(t *testing.T) *scene {
 		s := newScene(t)
-		s.opts.CheckEvery = 300 * time.Millisecond
+		s.opts.checkEvery = 300 * time.Millisecond
 		s.start()
 		return s
 	}

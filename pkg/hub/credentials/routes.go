@@ -3,7 +3,6 @@ package credentials
 import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/types"
-	authv1beta1 "open-cluster-management.io/managed-serviceaccount/apis/authentication/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/grants"
@@ -19,7 +18,7 @@ func (c *Credentials) enqueuePair(pair types.NamespacedName) {
 		return // the cache is being shut down
 	}
 	for i := range accounts {
-		c.enqueueWithRivals(&accounts[i])
+		c.enqueueWithRivals(client.ObjectKeyFromObject(&accounts[i]))
 	}
 	for _, account := range c.ledger.AccountsOf(pair.Name) {
 		c.enqueueAccount(account)
@@ -45,13 +44,6 @@ func (c *Credentials) enqueueUnselected(pair types.NamespacedName) {
 // enqueueAccount enqueues one account. The queue looks up how urgent it is.
 func (c *Credentials) enqueueAccount(account types.NamespacedName) { c.accountTrigger.Enqueue(account) }
 
-// enqueueWithRivals enqueues an account and those whose copies have the same name.
-func (c *Credentials) enqueueWithRivals(account *authv1beta1.ManagedServiceAccount) {
-	key := client.ObjectKeyFromObject(account)
-	c.enqueueAccount(key)
-	c.enqueueRivals(key)
-}
-
 // enqueueRivals enqueues the other accounts whose copies have the same name: when the copy
 // of one is deleted, its name is free.
 func (c *Credentials) enqueueRivals(account types.NamespacedName) {
@@ -66,9 +58,9 @@ func (c *Credentials) enqueueRivals(account types.NamespacedName) {
 	}
 }
 
-// enqueueTouched enqueues an account whose copy another client changed or deleted, and its
-// rivals.
-func (c *Credentials) enqueueTouched(account types.NamespacedName) {
+// enqueueWithRivals enqueues an account that has changed, or whose copy another client changed or
+// deleted, and its rivals.
+func (c *Credentials) enqueueWithRivals(account types.NamespacedName) {
 	c.enqueueAccount(account)
 	c.enqueueRivals(account)
 }

@@ -83,7 +83,7 @@ func (s *stepper) lead(ctx context.Context) (ended <-chan struct{}) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		if err := (leader{s.creds}).Start(ctx); err != nil {
+		if err := s.creds.lead(ctx); err != nil {
 			s.T.Errorf("leader: %v", err)
 		}
 	}()
@@ -94,7 +94,7 @@ func (s *stepper) lead(ctx context.Context) (ended <-chan struct{}) {
 		}
 		return ""
 	})
-	s.copies, s.grants = s.creds.reconciler(), s.creds.grantsReconciler()
+	s.copies, s.grants = &Reconciler{Credentials: s.creds}, s.creds.grants
 	return done
 }
 

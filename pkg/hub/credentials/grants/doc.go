@@ -6,8 +6,8 @@
 // delete) in the namespaces that hold copies. A ValidatingAdmissionPolicy limits it to
 // that.
 //
-// Accounts claim the grants they need; Grants creates RoleBindings when they are used, and
-// the Reconciler removes unclaimed ones, in a target namespace only after every copy there
+// Accounts claim the grants they need; Ensure creates RoleBindings when they are used, and
+// Reconcile removes unclaimed ones, in a target namespace only after every copy there
 // is gone. The RoleBindings in target namespaces record where copies are: a manager that
 // starts checks each of them.
 //

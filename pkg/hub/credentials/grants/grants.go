@@ -23,9 +23,16 @@ import (
 // a separate watch.
 const settlingTime = 5 * time.Second
 
-// Grants creates the manager's RoleBindings where and when an account needs them. It is
-// safe for concurrent use.
+// Grants creates the manager's RoleBindings where and when an account needs them, and removes
+// those that no account needs any more. It is safe for concurrent use.
 type Grants struct {
+	// Copies knows the copies in target namespaces. Required.
+	Copies Copies
+
+	// AllReconciled reports whether every account has claimed what it needs, so that
+	// unclaimed grants are not needed. Required by Reconcile.
+	AllReconciled func() bool
+
 	reader  client.Reader // caches
 	live    client.Reader
 	writer  client.Client
@@ -157,9 +164,23 @@ func (g *Grants) setMade(grant Grant, at time.Time) {
 	g.state(grant).made = at
 }
 
-// Ensure brings a grant's RoleBinding to its desired state. made is true if it was created
+// Ensure brings a grant's RoleBinding to its desired state, and has the copies of a target
+// namespace followed, or forgotten if it does not exist.
+func (g *Grants) Ensure(ctx context.Context, grant Grant) error {
+	made, err := g.ensure(ctx, grant)
+	switch {
+	case !grant.IsTarget():
+	case err == nil:
+		g.Copies.Follow(grant.Namespace, made)
+	case kube.IsNamespaceMissing(err):
+		g.Copies.Lost(grant.Namespace)
+	}
+	return err
+}
+
+// ensure brings a grant's RoleBinding to its desired state. made is true if it was created
 // now.
-func (g *Grants) Ensure(ctx context.Context, grant Grant) (made bool, err error) {
+func (g *Grants) ensure(ctx context.Context, grant Grant) (made bool, err error) {
 	defer g.lock(grant)()
 	current, err := kube.Get(ctx, g.reader, grant.Key(), &rbacv1.RoleBinding{})
 	switch {

@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -30,25 +29,11 @@ type Copies interface {
 	Lost(namespace string)
 }
 
-// Reconciler removes a RoleBinding that no account needs any more, in a target namespace
-// only when every copy there is gone, and repairs one that is needed. The request is the
-// RoleBinding.
-type Reconciler struct {
-	// Reader reads RoleBindings from caches.
-	Reader client.Reader
-
-	Grants *Grants
-	Copies Copies
-
-	// AllReconciled reports whether every account has claimed what it needs, so that
-	// unclaimed grants are not needed.
-	AllReconciled func() bool
-}
-
-// Reconcile reconciles one RoleBinding. A contested one is reconciled again when it may be
-// written.
-func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	err := r.keep(ctx, Of(req.NamespacedName))
+// Reconcile repairs one RoleBinding that an account needs, and removes one that no account
+// needs any more, in a target namespace only when every copy there is gone. The request is the
+// RoleBinding. A contested one is reconciled again when it may be written.
+func (g *Grants) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	err := g.keep(ctx, Of(req.NamespacedName))
 	if fight := (&kube.ContestedError{}); errors.As(err, &fight) {
 		return reconcile.Result{RequeueAfter: fight.Wait}, nil
 	}
@@ -56,54 +41,41 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 }
 
 // keep ensures, removes or leaves a RoleBinding.
-func (r *Reconciler) keep(ctx context.Context, grant Grant) error {
-	current, err := kube.Get(ctx, r.Reader, grant.Key(), &rbacv1.RoleBinding{})
+func (g *Grants) keep(ctx context.Context, grant Grant) error {
+	current, err := kube.Get(ctx, g.reader, grant.Key(), &rbacv1.RoleBinding{})
 	if err != nil {
 		return err
 	}
 	switch {
-	case r.Grants.isClaimed(grant, need):
-		return r.ensure(ctx, grant)
+	case g.isClaimed(grant, need):
+		if err := g.Ensure(ctx, grant); !kube.IsNamespaceMissing(err) {
+			return err
+		}
+		return nil // its claimants will find that out
 	case current == nil:
 		if grant.IsTarget() {
-			r.Copies.Unfollow(grant.Namespace)
+			g.Copies.Unfollow(grant.Namespace)
 		}
-		r.Grants.forget(grant)
+		g.forget(grant)
 		return nil
-	case r.Grants.isClaimed(grant, keep):
+	case g.isClaimed(grant, keep):
 		return nil // the end of that enqueues it
 	}
 	if grant.IsTarget() {
-		if empty, err := r.isEmpty(ctx, grant, current); err != nil || !empty {
+		if empty, err := g.isEmpty(ctx, grant, current); err != nil || !empty {
 			return err
 		}
 	}
-	if !r.AllReconciled() {
+	if !g.AllReconciled() {
 		return nil // every RoleBinding is enqueued afterwards
 	}
-	return r.Grants.remove(ctx, grant, current)
-}
-
-// ensure maintains a needed RoleBinding. In a namespace that does not exist none is needed:
-// its claimants will find that out.
-func (r *Reconciler) ensure(ctx context.Context, grant Grant) error {
-	made, err := r.Grants.Ensure(ctx, grant)
-	switch {
-	case kube.IsNamespaceMissing(err):
-		if grant.IsTarget() {
-			r.Copies.Lost(grant.Namespace)
-		}
-		return nil
-	case grant.IsTarget() && err == nil:
-		r.Copies.Follow(grant.Namespace, made)
-	}
-	return err
+	return g.remove(ctx, grant, current)
 }
 
 // isEmpty reports whether a target namespace is known to hold no copies, or nothing can be
 // done about its copies. An event announces that change.
-func (r *Reconciler) isEmpty(ctx context.Context, grant Grant, current *rbacv1.RoleBinding) (bool, error) {
-	switch err := r.Grants.repairIdle(ctx, grant, current); {
+func (g *Grants) isEmpty(ctx context.Context, grant Grant, current *rbacv1.RoleBinding) (bool, error) {
+	switch err := g.repairIdle(ctx, grant, current); {
 	case err != nil && IsRefusal(err):
 		// The RoleBinding grants another right, or has another subject, and cannot be
 		// changed, for instance where no set is bound. Its copies cannot be reached; they
@@ -114,8 +86,8 @@ func (r *Reconciler) isEmpty(ctx context.Context, grant Grant, current *rbacv1.R
 	case err != nil:
 		return false, err
 	}
-	r.Copies.Follow(grant.Namespace, false)
-	return r.Copies.Synced(grant.Namespace) && r.Copies.Count(grant.Namespace) == 0, nil
+	g.Copies.Follow(grant.Namespace, false)
+	return g.Copies.Synced(grant.Namespace) && g.Copies.Count(grant.Namespace) == 0, nil
 }
 
 // IsRefusal reports whether an error will recur until a user acts.

@@ -63,7 +63,7 @@ func NewAccounts(hub cluster.Cluster, copyName func(types.NamespacedName) string
 
 // Start fills the cache and keeps it up to date until the context ends. changed is
 // called for every account that is created, changed or deleted.
-func (a *Accounts) Start(ctx context.Context, changed func(*authv1beta1.ManagedServiceAccount)) error {
+func (a *Accounts) Start(ctx context.Context, changed func(account types.NamespacedName)) error {
 	filling, informer, err := a.fill(ctx)
 	if err != nil {
 		return err
@@ -84,8 +84,8 @@ func (a *Accounts) Start(ctx context.Context, changed func(*authv1beta1.ManagedS
 	}
 	// No handler is called for an account that was deleted in between.
 	for i := range list.Items {
-		account := &list.Items[i]
-		err := filling.Get(ctx, client.ObjectKeyFromObject(account), &authv1beta1.ManagedServiceAccount{}, kube.Uncopied)
+		account := client.ObjectKeyFromObject(&list.Items[i])
+		err := filling.Get(ctx, account, &authv1beta1.ManagedServiceAccount{}, kube.Uncopied)
 		if apierrors.IsNotFound(err) {
 			changed(account)
 		}
@@ -128,10 +128,10 @@ func (a *Accounts) fill(ctx context.Context) (cache.Cache, cache.Informer, error
 	return filling, informer, nil
 }
 
-func handlers(changed func(*authv1beta1.ManagedServiceAccount)) toolscache.ResourceEventHandler {
+func handlers(changed func(account types.NamespacedName)) toolscache.ResourceEventHandler {
 	call := func(obj any) {
 		if account, ok := kube.InEvent[*authv1beta1.ManagedServiceAccount](obj); ok {
-			changed(account)
+			changed(client.ObjectKeyFromObject(account))
 		}
 	}
 	return toolscache.ResourceEventHandlerFuncs{

@@ -65,10 +65,10 @@ type findings struct {
 
 func newFindings(every time.Duration) *findings { return &findings{every: every} }
 
-// current returns the finding for this reference. ok is false if it is time to read again.
+// Current returns the finding for an account's present reference. ok is false if it is time to read again.
 // A finding from a later time was judged by a clock that has been set back since: the token
 // may not have expired after all.
-func (s *findings) current(account types.NamespacedName, ref Reference, now time.Time) (f Finding, ok bool) {
+func (s *findings) Current(account types.NamespacedName, ref Reference, now time.Time) (f Finding, ok bool) {
 	f, ok = s.found.Get(account)
 	return f, ok && f.reference == ref && now.Before(f.Next) && !now.Before(f.at)
 }
@@ -135,8 +135,8 @@ func (s *findings) waitForMissing(account types.NamespacedName, ref Reference, n
 	return f, ok
 }
 
-// forget drops an account with nothing to copy.
-func (s *findings) forget(account types.NamespacedName) {
+// Forget drops what is known about an account with nothing to copy.
+func (s *findings) Forget(account types.NamespacedName) {
 	s.found.Forget(account)
 	s.missing.Over(account)
 }

@@ -128,7 +128,7 @@ func TestLastingProblemIsCheckedLessAndLessOften(t *testing.T) {
 	fail(20 * time.Second)
 	fail(40 * time.Second)
 	unusable.reference.refreshed = unusable.reference.refreshed.Add(time.Minute)
-	if _, ok := s.current(anAccount, unusable.reference, now); ok {
+	if _, ok := s.Current(anAccount, unusable.reference, now); ok {
 		t.Error("the account reports another token, which is not read at once")
 	}
 	fail(20 * time.Second)
@@ -164,10 +164,10 @@ func TestFindingFromALaterClockIsRepeated(t *testing.T) {
 	expired.Digest, expired.Problem = bearer.Digest{}, "its token has expired"
 	tomorrow := midnight.Add(24 * time.Hour)
 	s.record(anAccount, expired, tomorrow)
-	if _, ok := s.current(anAccount, expired.reference, tomorrow); !ok {
+	if _, ok := s.Current(anAccount, expired.reference, tomorrow); !ok {
 		t.Error("nothing changed, and it is read again")
 	}
-	if got, ok := s.current(anAccount, expired.reference, midnight); ok {
+	if got, ok := s.Current(anAccount, expired.reference, midnight); ok {
 		t.Errorf("the clock was put back, and %+v still counts", got)
 	}
 

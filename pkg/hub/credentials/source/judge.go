@@ -2,8 +2,6 @@ package source
 
 import (
 	"bytes"
-	"encoding/base64"
-	"encoding/json"
 	"encoding/pem"
 	"fmt"
 	"maps"
@@ -25,10 +23,8 @@ const (
 	// (managed-serviceaccount pkg/common).
 	labelIsToken = "authentication.open-cluster-management.io/is-managed-serviceaccount"
 
-	// A token is a few hundred bytes to a few kilobytes, a bundle of certificate
-	// authorities rarely more than some tens of kilobytes.
-	maxTokenBytes = 16 << 10
-	maxCABytes    = 256 << 10
+	// maxCABytes is for a bundle of certificate authorities, rarely more than some tens of kilobytes.
+	maxCABytes = 256 << 10
 )
 
 // IsLabelled reports whether an account may be copied at all.
@@ -150,8 +146,8 @@ func judge(
 	switch {
 	case len(token.Token) == 0:
 		return bearer.Token{}, "its Secret holds no " + contract.CredentialTokenKey
-	case len(token.Token) > maxTokenBytes:
-		return bearer.Token{}, tooLong(contract.CredentialTokenKey, len(token.Token), maxTokenBytes)
+	case len(token.Token) > bearer.MaxBytes:
+		return bearer.Token{}, tooLong(contract.CredentialTokenKey, len(token.Token), bearer.MaxBytes)
 	case len(token.CA) == 0:
 		return bearer.Token{}, "its Secret holds no " + contract.CredentialCAKey
 	case len(token.CA) > maxCABytes:
@@ -160,7 +156,7 @@ func judge(
 		return bearer.Token{}, "its Secret's " + contract.CredentialCAKey +
 			" is not a list of PEM certificates and nothing else"
 	}
-	expires, ok := tokenExpiry(token.Token)
+	expires, ok := token.Ends()
 	if !ok {
 		return bearer.Token{}, "its Secret's " + contract.CredentialTokenKey + " is not a JSON web token with an expiry"
 	}
@@ -187,56 +183,6 @@ func isOwnedBy(secret *corev1.Secret, account *authv1beta1.ManagedServiceAccount
 		}
 	}
 	return false
-}
-
-// tokenExpiry returns when a token expires. Verifying its signature is up to the spoke.
-func tokenExpiry(token []byte) (time.Time, bool) {
-	var claims struct {
-		Expires *float64 `json:"exp"`
-	}
-	// RFC 3339 cannot express times after the last second of the year 9999.
-	const lastSecond = 253402300799
-	if !readClaims(token, &claims) || claims.Expires == nil {
-		return time.Time{}, false
-	}
-	if *claims.Expires < 0 || *claims.Expires > lastSecond {
-		return time.Time{}, false
-	}
-	return time.Unix(int64(*claims.Expires), 0).UTC(), true
-}
-
-// readClaims decodes the claims of a token without verifying its signature.
-func readClaims(token []byte, claims any) bool {
-	parts := strings.Split(string(token), ".")
-	if len(parts) != 3 || parts[0] == "" || parts[2] == "" {
-		return false
-	}
-	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
-	return err == nil && json.Unmarshal(payload, claims) == nil
-}
-
-// holder identifies the account to which a token was issued.
-type holder struct {
-	Issuer     string `json:"iss"`
-	Subject    string `json:"sub"`
-	Kubernetes struct {
-		ServiceAccount struct {
-			UID string `json:"uid"`
-		} `json:"serviceaccount"`
-	} `json:"kubernetes.io"`
-}
-
-// IssuedToTheSame reports whether a token is the account's own, or was issued by the same
-// cluster to the same ServiceAccount, like one that was rotated since. The manager cannot
-// verify the other token's signature: the result only decides whether it may be replaced by
-// the account's own token.
-func IssuedToTheSame(own, other []byte) bool {
-	if bytes.Equal(own, other) {
-		return true
-	}
-	var a, b holder
-	return len(other) <= maxTokenBytes && readClaims(own, &a) && readClaims(other, &b) && a == b &&
-		a.Issuer != "" && a.Subject != "" && a.Kubernetes.ServiceAccount.UID != ""
 }
 
 // isCertificates reports whether data is PEM certificates only: a private key

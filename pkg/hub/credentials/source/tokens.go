@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	authv1beta1 "open-cluster-management.io/managed-serviceaccount/apis/authentication/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -19,21 +18,15 @@ import (
 // Tokens reads the accounts' Secrets and remembers its findings, but no token. It is safe
 // for concurrent use.
 type Tokens struct {
-	live     client.Reader // bypasses every cache
-	clock    clock.PassiveClock
-	findings *findings
+	*findings
+	live  client.Reader // bypasses every cache
+	clock clock.PassiveClock
 }
 
 // NewTokens returns Tokens that have read nothing. every is about how often each Secret is
 // read although nothing indicates a change.
 func NewTokens(live client.Reader, every time.Duration, clock clock.PassiveClock) *Tokens {
 	return &Tokens{live: live, clock: clock, findings: newFindings(every)}
-}
-
-// Current returns the finding for the account's present reference. ok is false if it is
-// time to read again.
-func (t *Tokens) Current(key types.NamespacedName, ref Reference, now time.Time) (f Finding, ok bool) {
-	return t.findings.current(key, ref, now)
 }
 
 // Read reads the Secret with the account's own name, which its reference must name. token
@@ -50,18 +43,15 @@ func (t *Tokens) Read(
 	switch {
 	case apierrors.IsNotFound(err):
 		f.Problem = "its Secret " + key.Name + " is not there"
-		return t.findings.recordMissing(key, f, now), nil, nil
+		return t.recordMissing(key, f, now), nil, nil
 	case err != nil:
 		return Finding{}, nil, fmt.Errorf("reading Secret %s: %w", key.Name, err)
 	}
 	read, problem := judge(account, secret, now)
 	if problem != "" {
 		f.Problem = problem
-		return t.findings.record(key, f, now), nil, nil
+		return t.record(key, f, now), nil, nil
 	}
 	f.Digest, f.Expires = read.Digest(), read.Expires
-	return t.findings.record(key, f, now), &read, nil
+	return t.record(key, f, now), &read, nil
 }
-
-// Forget drops what is known about an account with nothing to copy.
-func (t *Tokens) Forget(key types.NamespacedName) { t.findings.forget(key) }

@@ -75,9 +75,9 @@ const unreadVersion = "unread"
 // check returns a *kube.ContestedError while a contested copy must stay as it is. It is
 // called before a copy is read: a client that changes it all the time must not cost a
 // request each time, either.
-func (c *Copies) check(key types.NamespacedName, what kube.Write, known knowledge) error {
+func (c *Copies) check(key types.NamespacedName, what kube.Write, known Known) error {
 	version := unreadVersion
-	if known == absent {
+	if !known.Present {
 		version = ""
 	}
 	return c.brake.Check(key, what, version, c.clock.Now())
@@ -88,12 +88,12 @@ func (c *Copies) check(key types.NamespacedName, what kube.Write, known knowledg
 // in place, by one patch. A *ForeignError means that the name is taken, and a
 // *kube.ContestedError that another client keeps changing the copy.
 func (c *Copies) Put(ctx context.Context, w Want) error {
-	known, own := c.ledger.look(w.Account, w.key(), c.clock.Now())
+	known := c.ledger.Known(w.Account, w.Namespace, c.clock.Now())
 	switch {
-	case known == trusted && own.holds(w.Token.Digest(), w.Owner):
+	case known.Holds(w.Token.Digest(), w.Owner):
 		return nil // a slow write that the caller did not know of has ended meanwhile
-	case known == trusted:
-		return c.patch(ctx, w, own.resourceVersion, nil)
+	case known.trusted:
+		return c.patch(ctx, w, known.own.resourceVersion, nil)
 	}
 	if err := c.check(w.key(), kube.Rewrite, known); err != nil {
 		return err
@@ -143,18 +143,19 @@ func (c *Copies) Withdraw(
 	ctx context.Context, account types.NamespacedName, namespace string, yield bool,
 ) (withdrawn bool, err error) {
 	key := Key(account, namespace)
-	known, own := c.ledger.look(account, key, c.clock.Now())
-	if known == absent {
+	known := c.ledger.Known(account, namespace, c.clock.Now())
+	if !known.Present {
 		return false, nil
 	}
-	if known == trusted && !c.ledger.held(key) && !yield {
+	if known.trusted && !c.ledger.held(key) && !yield {
+		own := known.own
 		err := c.deleteUID(ctx, key, removal{what: kube.Remove, uid: own.uid, version: own.resourceVersion})
 		if !apierrors.IsConflict(err) {
 			return err == nil, err
 		}
 		// Most likely, another copy has this name.
 	}
-	if known != trusted {
+	if !known.trusted {
 		if err := c.check(key, kube.Remove, known); err != nil {
 			return false, err
 		}
@@ -217,7 +218,8 @@ func (c *Copies) delete(ctx context.Context, have *corev1.Secret, r removal) err
 	key := client.ObjectKeyFromObject(have)
 	r.uid, r.version = have.UID, have.ResourceVersion
 	if len(have.Finalizers) > 0 {
-		if err := c.release(ctx, have); client.IgnoreNotFound(err) != nil {
+		released := map[string]any{"metadata": map[string]any{"finalizers": nil}}
+		if _, err := c.patchAt(ctx, key, have.ResourceVersion, released); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("removing the finalizers of Secret %s: %w", key.Name, err)
 		}
 		r.exactly = false // that was another version
@@ -229,16 +231,6 @@ func (c *Copies) delete(ctx context.Context, have *corev1.Secret, r removal) err
 		return fmt.Errorf("deleting Secret %s: %w", key.Name, errChanging)
 	}
 	return err
-}
-
-// release removes all finalizers of a copy.
-func (c *Copies) release(ctx context.Context, have *corev1.Secret) error {
-	patch, err := releasePatch(have.ResourceVersion)
-	if err != nil {
-		return err
-	}
-	secret := emptySecret(client.ObjectKeyFromObject(have))
-	return c.writer.Patch(kube.WithoutBodies(ctx), secret, client.RawPatch(types.MergePatchType, patch), c.owner)
 }
 
 // deleteUID deletes the Secret with a UID, if it still exists. The API server responds with
@@ -287,22 +279,29 @@ func (c *Copies) patch(ctx context.Context, w Want, resourceVersion string, have
 	if w.isRevoked() {
 		return ErrRevoked
 	}
-	patch, err := copyPatch(resourceVersion, have, w)
-	if err != nil {
-		return err
-	}
-	secret := emptySecret(w.key())
-	err = c.writer.Patch(kube.WithoutBodies(ctx), secret, client.RawPatch(types.MergePatchType, patch), c.owner)
+	secret, err := c.patchAt(ctx, w.key(), resourceVersion, copyPatch(have, w))
 	if err != nil {
 		if apierrors.IsConflict(err) {
 			c.brake.Lost(w.key(), kube.Rewrite, resourceVersion, c.clock.Now())
 		}
 		c.ledger.doubts(w.key())
-		return fmt.Errorf("patching Secret %s: %w", secret.Name, err)
+		return fmt.Errorf("patching Secret %s: %w", w.key().Name, err)
 	}
 	log.FromContext(ctx).V(1).Info("Patched a copy", "secret", w.key())
 	c.wrote(w, resourceVersion, secret)
 	return nil
+}
+
+// patchAt patches fields of a Secret that is still at a version, and returns it as it is then.
+func (c *Copies) patchAt(
+	ctx context.Context, key types.NamespacedName, resourceVersion string, fields map[string]any,
+) (*corev1.Secret, error) {
+	patch, err := kube.MergePatch(resourceVersion, fields)
+	if err != nil {
+		return nil, err
+	}
+	secret := emptySecret(key)
+	return secret, c.writer.Patch(kube.WithoutBodies(ctx), secret, patch, c.owner)
 }
 
 // wrote records a write that brought a copy from a version to the one in the API server's

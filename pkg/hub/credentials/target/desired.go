@@ -1,7 +1,6 @@
 package target
 
 import (
-	"encoding/json"
 	"slices"
 	"time"
 
@@ -47,10 +46,6 @@ type Want struct {
 
 	// MayCreate is asked right before a missing copy is created; nil allows it.
 	MayCreate func() bool
-
-	// Belongs reports whether a token was issued to the account's own ServiceAccount, so
-	// that upstream's copy of it may be taken over. Nil means that none was.
-	Belongs func(token []byte) bool
 
 	// Revoked, if not nil, reports whether the right to the copy has ended in the meantime. It
 	// is called before each write.
@@ -178,11 +173,10 @@ func ownerOf(secret *corev1.Secret) types.UID {
 	return ""
 }
 
-// copyPatch returns the JSON merge patch that brings a copy to its desired state. have is
-// the existing Secret, whose other data and upstream's label are removed; nil means that it
-// is what this process wrote. The API server refuses the patch with a conflict unless the
-// copy is still at that version.
-func copyPatch(resourceVersion string, have *corev1.Secret, w Want) ([]byte, error) {
+// copyPatch returns the fields of the JSON merge patch that brings a copy to its desired state. have is
+// the existing Secret, whose other data and upstream's label are removed; nil means that it is what
+// this process wrote.
+func copyPatch(have *corev1.Secret, w Want) map[string]any {
 	data, labels := map[string]any{}, map[string]any{}
 	if have != nil {
 		for key := range have.Data {
@@ -198,15 +192,9 @@ func copyPatch(resourceVersion string, have *corev1.Secret, w Want) ([]byte, err
 	for key, value := range Labels() {
 		labels[key] = value
 	}
-	metadata := map[string]any{"resourceVersion": resourceVersion, "labels": labels, "annotations": w.annotations()}
+	metadata := map[string]any{"labels": labels, "annotations": w.annotations()}
 	if w.Owner.UID != "" {
 		metadata["ownerReferences"] = w.owners()
 	}
-	return json.Marshal(map[string]any{"metadata": metadata, "data": data})
-}
-
-// releasePatch returns the JSON merge patch that removes every finalizer of a copy, so that
-// it disappears when it is deleted.
-func releasePatch(resourceVersion string) ([]byte, error) {
-	return json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": resourceVersion, "finalizers": nil}})
+	return map[string]any{"metadata": metadata, "data": data}
 }

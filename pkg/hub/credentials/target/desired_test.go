@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/bearer"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
 func TestSourceOf(t *testing.T) {
@@ -131,7 +132,11 @@ func TestCopyPatch(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := copyPatch("7", test.have, test.want)
+			patch, err := kube.MergePatch("7", copyPatch(test.have, test.want))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := patch.Data(nil)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,13 +1,14 @@
 package target
 
 import (
-	"bytes"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/bearer"
 )
 
 // With any content that a tenant writes into a Secret with a copy's name, only a copy of
@@ -21,8 +22,7 @@ func FuzzForeignSecret(f *testing.F) {
 	f.Fuzz(func(t *testing.T, synced, managedBy, version, kind, owner, key string, value []byte, cluster string) {
 		want := Want{
 			Account: types.NamespacedName{Namespace: "c1", Name: "a"}, Namespace: "team", Create: true,
-			Owner:   Owner{UID: "uid", Name: "c1"},
-			Belongs: func(token []byte) bool { return bytes.Equal(token, []byte("own")) },
+			Owner: Owner{UID: "uid", Name: "c1"}, Token: bearer.Token{Token: []byte("own")},
 		}
 		have := &corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{

@@ -51,7 +51,7 @@ func judgeUpstreams(have *corev1.Secret, w Want) string {
 		return "its one owner is not the cluster's ClusterProfile there"
 	case !hasKeys(have.Data, contract.CredentialTokenKey, contract.CredentialCAKey):
 		return "it holds something else than a token and its CA"
-	case w.Belongs == nil || !w.Belongs(have.Data[contract.CredentialTokenKey]):
+	case !w.Token.IssuedToTheSame(have.Data[contract.CredentialTokenKey]):
 		return "its token is not of this account"
 	default:
 		return ""

@@ -1,6 +1,8 @@
 package target
 
 import (
+	"encoding/base64"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -30,11 +32,17 @@ func upstreams(w Want) *corev1.Secret {
 	}
 }
 
+// issued is a token that was issued to a ServiceAccount.
+func issued(uid, id string) []byte {
+	const claims = `{"iss":"https://spoke","sub":"a","jti":%q,"kubernetes.io":{"serviceaccount":{"uid":%q}}}`
+	return []byte("h." + base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, claims, id, uid)) + ".s")
+}
+
 func TestUpstreamsCopyIsTakenOver(t *testing.T) {
 	wanted := Want{
 		Account: types.NamespacedName{Namespace: "c1", Name: "a"}, Namespace: "team", Owner: Owner{UID: "uid", Name: "c1"},
-		Token:  bearer.Token{Token: []byte("t"), CA: []byte("c"), Expires: time.Unix(0, 0)},
-		Create: true, Belongs: func(token []byte) bool { return strings.HasPrefix(string(token), "t") },
+		Token:  bearer.Token{Token: issued("u", "2"), CA: []byte("c"), Expires: time.Unix(0, 0)},
+		Create: true,
 	}
 	for name, test := range map[string]struct {
 		secret func(*corev1.Secret)
@@ -43,7 +51,7 @@ func TestUpstreamsCopyIsTakenOver(t *testing.T) {
 		why    string // it stays
 	}{
 		"as upstream writes it":    {step: patch},
-		"with an earlier token":    {secret: func(s *corev1.Secret) { s.Data["token"] = []byte("t0") }, step: patch},
+		"with an earlier token":    {secret: func(s *corev1.Secret) { s.Data["token"] = issued("u", "1") }, step: patch},
 		"with another CA":          {secret: func(s *corev1.Secret) { s.Data["ca.crt"] = []byte("c0") }, step: patch},
 		"with labels of others":    {secret: func(s *corev1.Secret) { s.Labels["theirs"] = "x" }, step: patch},
 		"with annotations of ours": {secret: func(s *corev1.Secret) { s.Annotations = wanted.annotations() }, step: patch},
@@ -53,9 +61,9 @@ func TestUpstreamsCopyIsTakenOver(t *testing.T) {
 		"of a later API version": {secret: func(s *corev1.Secret) {
 			s.OwnerReferences[0].APIVersion = "multicluster.x-k8s.io/v1alpha2"
 		}, step: patch},
-		"another account's token": {secret: func(s *corev1.Secret) { s.Data["token"] = []byte("x") },
+		"another account's token": {secret: func(s *corev1.Secret) { s.Data["token"] = issued("v", "1") },
 			why: "its token is not of this account"},
-		"no token can be verified": {want: func(w *Want) { w.Belongs = nil }, why: "its token is not of this account"},
+		"no token can be verified": {want: func(w *Want) { w.Token.Token = []byte("t") }, why: "its token is not of this account"},
 		"no token": {secret: func(s *corev1.Secret) { delete(s.Data, "token") },
 			why: "something else than a token and its CA"},
 		"no CA": {secret: func(s *corev1.Secret) { s.Data["ca.crt"] = nil },

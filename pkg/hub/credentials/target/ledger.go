@@ -69,37 +69,27 @@ type Known struct {
 	// Present is true if there is, or may be, a copy.
 	Present bool
 
-	trusted bool
-	own     version
+	trusted bool    // it is what this process wrote or read
+	own     version // to rely on if it is trusted
 }
 
 // Holds reports whether the copy is known to hold the content and to belong to
 // the owner, which may be unknown.
 func (k Known) Holds(content bearer.Digest, owner Owner) bool {
-	return k.trusted && k.own.holds(content, owner)
+	return k.trusted && k.own.digest == content && (owner.UID == "" || k.own.owner == owner.UID)
 }
 
-func (v version) holds(content bearer.Digest, owner Owner) bool {
-	return v.digest == content && (owner.UID == "" || v.owner == owner.UID)
-}
-
-// Known returns what is known about an account's copy in a namespace.
+// Known returns what is known about an account's copy in a namespace. The copy of another account
+// whose copies have the same name is not the account's to withdraw or change.
 func (l *Ledger) Known(account types.NamespacedName, namespace string, now time.Time) Known {
-	known, own := l.look(account, Key(account, namespace), now)
-	return Known{Present: known != absent, trusted: known == trusted, own: own}
-}
-
-// look returns what is known about an account's copy, and the version to rely on if it is
-// trusted. The copy of another account whose copies have the same name is not the account's
-// to withdraw or change.
-func (l *Ledger) look(account, secret types.NamespacedName, now time.Time) (knowledge, version) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	s := l.states[secret]
+	s := l.states[Key(account, namespace)]
 	if s == nil || s.account != account {
-		return absent, version{}
+		return Known{}
 	}
-	return s.known(now), s.own
+	known := s.known(now)
+	return Known{Present: known != absent, trusted: known == trusted, own: s.own}
 }
 
 func (s *copyState) known(now time.Time) knowledge {
@@ -328,11 +318,8 @@ func (l *Ledger) AccountsIn(namespace, cluster string) []types.NamespacedName {
 	defer l.mu.Unlock()
 	var accounts []types.NamespacedName
 	for account := range l.byCluster[cluster] {
-		for secret := range l.byAccount[account] {
-			if secret.Namespace == namespace {
-				accounts = append(accounts, account)
-				break
-			}
+		if l.byAccount.Has(account, Key(account, namespace)) {
+			accounts = append(accounts, account)
 		}
 	}
 	return accounts

@@ -124,8 +124,8 @@ func TestLedger(t *testing.T) {
 			if at.IsZero() {
 				at = now
 			}
-			if got, _ := l.look(account, secret, at); got != test.want {
-				t.Errorf("knowledge %d, want %d", got, test.want)
+			if got := l.Known(account, "team", at); got.trusted != (test.want == trusted) || got.Present != (test.want != absent) {
+				t.Errorf("known %+v, want knowledge %d", got, test.want)
 			}
 			if got := l.Known(account, "team", at).Present; got != test.copy {
 				t.Errorf("there is a copy: %t, want %t", got, test.copy)
