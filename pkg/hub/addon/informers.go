@@ -10,8 +10,6 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/labels"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
@@ -20,19 +18,12 @@ import (
 	addonlisters "open-cluster-management.io/api/client/addon/listers/addon/v1beta1"
 	clusterinformers "open-cluster-management.io/api/client/cluster/informers/externalversions/cluster/v1"
 	clusterlisters "open-cluster-management.io/api/client/cluster/listers/cluster/v1"
-	workclient "open-cluster-management.io/api/client/work/clientset/versioned"
-	workfactories "open-cluster-management.io/api/client/work/informers/externalversions"
-	workinformers "open-cluster-management.io/api/client/work/informers/externalversions/work/v1"
-	worklisters "open-cluster-management.io/api/client/work/listers/work/v1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/configuration"
-	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/manifests"
-	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/ownwork"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
@@ -208,131 +199,32 @@ func (c clusters) Lister() clusterlisters.ManagedClusterLister {
 	return clusterlisters.NewManagedClusterLister(c.informer.GetIndexer())
 }
 
-// worksOf returns the informers of this addon's ManifestWorks and what starts them. Without
-// hosted agents there is an informer for each name, and no other ManifestWork of the hub is
-// read. Those of hosted agents are named after their clusters.
-func worksOf(works workclient.Interface, hosting bool) (informers []starter, joined joinedWorks) {
-	selections := []metav1.ListOptions{{
-		LabelSelector: labels.Set{addonv1beta1.AddonLabelKey: contract.AddonName}.String(),
-	}}
-	if !hosting {
-		selections = nil
-		for _, name := range ownwork.Names() {
-			selections = append(selections, metav1.ListOptions{
-				FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, name).String(),
-			})
-		}
-	}
-	trimmer := manifests.NewWorkTrimmer()
-	for _, selected := range selections {
-		factory := workfactories.NewSharedInformerFactoryWithOptions(works, noResync,
-			workfactories.WithTweakListOptions(func(options *metav1.ListOptions) {
-				options.LabelSelector, options.FieldSelector = selected.LabelSelector, selected.FieldSelector
-			}),
-			workfactories.WithTransform(trimmer.Trim))
-		informers = append(informers, factory)
-		joined = append(joined, factory.Work().V1().ManifestWorks())
-	}
-	return informers, joined
+// ownConfigured provides the framework with an informer of the addons that name a
+// configuration themselves.
+type ownConfigured struct {
+	addoninformers.ManagedClusterAddOnInformer
 }
 
-// joinedWorks are informers of different ManifestWorks that the framework uses like one.
-type joinedWorks []workinformers.ManifestWorkInformer
-
-// Informer returns an informer of all works, with the methods that the framework and this
-// package use.
-func (w joinedWorks) Informer() toolscache.SharedIndexInformer {
-	all := make([]toolscache.SharedIndexInformer, len(w))
-	for i, works := range w {
-		all[i] = works.Informer()
-	}
-	return joinedInformer{all[0], all}
+// Informer returns the addons' informer.
+func (o ownConfigured) Informer() toolscache.SharedIndexInformer {
+	return ownConfiguredInformer{o.ManagedClusterAddOnInformer.Informer()}
 }
 
-// Lister reads all, one by one.
-func (w joinedWorks) Lister() worklisters.ManifestWorkLister {
-	return worklisters.NewManifestWorkLister(w.Informer().GetIndexer())
-}
-
-type joinedInformer struct {
+type ownConfiguredInformer struct {
 	toolscache.SharedIndexInformer
-	all []toolscache.SharedIndexInformer
 }
 
-// AddEventHandler adds a handler of events of all. It returns the last registration.
-func (i joinedInformer) AddEventHandler(
+// AddEventHandler adds a handler that receives only addons that name a configuration.
+func (i ownConfiguredInformer) AddEventHandler(
 	handler toolscache.ResourceEventHandler,
-) (registration toolscache.ResourceEventHandlerRegistration, err error) {
-	for _, informer := range i.all {
-		if registration, err = informer.AddEventHandler(handler); err != nil {
-			return nil, err
-		}
-	}
-	return registration, nil
-}
-
-// HasSynced reports whether all have synced.
-func (i joinedInformer) HasSynced() bool {
-	return !slices.ContainsFunc(i.all, func(informer toolscache.SharedIndexInformer) bool { return !informer.HasSynced() })
-}
-
-// AddIndexers adds indexers to all.
-func (i joinedInformer) AddIndexers(indexers toolscache.Indexers) error {
-	for _, informer := range i.all {
-		if err := informer.AddIndexers(indexers); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// GetIndexer returns the ManifestWorks of all.
-func (i joinedInformer) GetIndexer() toolscache.Indexer {
-	all := make([]toolscache.Indexer, len(i.all))
-	for n, informer := range i.all {
-		all[n] = informer.GetIndexer()
-	}
-	return joinedIndexer{all[0], all}
-}
-
-type joinedIndexer struct {
-	toolscache.Indexer
-	all []toolscache.Indexer
-}
-
-// GetByKey implements toolscache.Indexer.
-func (i joinedIndexer) GetByKey(key string) (item any, exists bool, err error) {
-	for _, indexer := range i.all {
-		if item, exists, err = indexer.GetByKey(key); exists || err != nil {
-			return item, exists, err
-		}
-	}
-	return nil, false, nil
-}
-
-// ByIndex implements toolscache.Indexer.
-func (i joinedIndexer) ByIndex(name, key string) ([]any, error) {
-	var found []any
-	for _, indexer := range i.all {
-		items, err := indexer.ByIndex(name, key)
-		if err != nil {
-			return nil, err
-		}
-		found = append(found, items...)
-	}
-	return found, nil
-}
-
-// changedWorks provides the framework with the ManifestWorks, and with events of relevant
-// changes.
-type changedWorks struct {
-	workinformers.ManifestWorkInformer
-	ctx context.Context
-}
-
-// Informer returns the ManifestWorks' informer.
-func (w changedWorks) Informer() toolscache.SharedIndexInformer {
-	return changes[*workv1.ManifestWork]{w.ManifestWorkInformer.Informer(), w.ctx, workChanged}
+) (toolscache.ResourceEventHandlerRegistration, error) {
+	return i.SharedIndexInformer.AddEventHandler(toolscache.FilteringResourceEventHandler{
+		FilterFunc: func(obj any) bool {
+			addon, ok := obj.(*addonv1beta1.ManagedClusterAddOn)
+			return ok && configuration.HasOwn(addon)
+		},
+		Handler: handler,
+	})
 }
 
 // revisionInformer is the informer of the AgentRevisions. Their CustomResourceDefinition

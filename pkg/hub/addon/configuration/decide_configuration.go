@@ -100,13 +100,14 @@ func IsConfigured(addon *addonv1beta1.ManagedClusterAddOn) bool {
 }
 
 // decideValues returns the values of a cluster's manifests, without those that identify it:
-// the common ones, changed by its configuration and its registries.
-func decideValues(common common, chosen choice, at Location) (manifests.Values, *Refusal) {
-	values := common.Values
+// those of its AgentRevision, changed by its configuration and its registries.
+func decideValues(revision, chosen choice, at Location) (manifests.Values, *Refusal) {
+	values := revision.configuration.values
+	image := values.Image
 	if chosen.configuration != nil {
 		values = chosen.configuration.overrides.applyTo(values)
 	}
-	namespace, refused := decideNamespace(common, chosen, at)
+	namespace, refused := decideNamespace(revision, chosen, at)
 	if refused != nil {
 		return manifests.Values{}, refused
 	}
@@ -114,15 +115,15 @@ func decideValues(common common, chosen choice, at Location) (manifests.Values, 
 	if at.Host != "" {
 		values = values.OnHost()
 	}
-	if values.Image == common.Image { // the configuration's registries take precedence over the cluster's
+	if values.Image == image { // the configuration's registries take precedence over the cluster's
 		registries, wrong := validateAnnotation(at.Registries)
 		if len(wrong) > 0 {
 			return manifests.Values{}, refuse(contract.ReasonInvalidConfiguration,
 				"ManagedCluster %s: %s", at.Cluster, strings.Join(wrong, "; "))
 		}
-		values.Image = mirrored(common.Image, registries)
+		values.Image = mirrored(image, registries)
 	}
-	if values.Image != common.Image && !isFrom(values.Image, at.Allowed) {
+	if values.Image != image && !isFrom(values.Image, at.Allowed) {
 		return manifests.Values{}, refuse(contract.ReasonInvalidConfiguration,
 			"The registries of cluster %s yield the agent's image %s, "+
 				"which is from none of the registries that the chart allows (agent.allowedRegistries)",

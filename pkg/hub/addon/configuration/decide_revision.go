@@ -4,7 +4,6 @@ import (
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
-	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/manifests"
 )
 
 // decideRevision chooses the AgentRevision of a cluster's addon. As long as Open Cluster
@@ -27,21 +26,4 @@ func decideRevision(
 	}
 	return choice{}, refuse(contract.ReasonConfigurationMissing,
 		"ClusterManagementAddOn %s names no AgentRevision among its defaultConfigs", definition.Name)
-}
-
-// common holds the values of all clusters without their own configuration.
-type common struct {
-	manifests.Values
-
-	// revision is the AgentRevision's name.
-	revision string
-}
-
-// commonValues returns those of an AgentRevision; without one, the cluster's turn has not
-// come, and they are of no use.
-func commonValues(revision choice) common {
-	if revision.configuration == nil {
-		return common{}
-	}
-	return common{revision.configuration.values, revision.name}
 }

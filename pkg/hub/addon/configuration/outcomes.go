@@ -47,12 +47,9 @@ func (o *Outcomes) Record(cluster string, decided Decision, refusedBySpoke strin
 	if now.refusal == nil && refusedBySpoke != "" {
 		now.refusal = refuse(contract.ReasonManifestsRefused, "The cluster refuses %s", refusedBySpoke)
 	}
-	if now.refusal != nil || decided.Known {
-		o.set(cluster, now)
+	if now.refusal == nil && !decided.Known {
+		return
 	}
-}
-
-func (o *Outcomes) set(cluster string, now outcome) {
 	before, known := o.byCluster.Set(cluster, now)
 	if o.changed != nil && (!known || !before.equals(now)) {
 		o.changed(cluster)

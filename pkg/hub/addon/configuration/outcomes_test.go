@@ -56,15 +56,16 @@ func TestOutcomesAnnounceChanges(t *testing.T) {
 	var told []string
 	o := NewOutcomes(nil)
 	o.Subscribe(func(cluster string) { told = append(told, cluster) })
-	wrong := func(message string) outcome { return outcome{refusal: refuse("R", "%s", message)} }
+	wrong := func(message string) Decision { return Decision{Refused: refuse("R", "%s", message)} }
+	fine, configured := Decision{Known: true}, Decision{Known: true, Configured: true}
 	for _, step := range []struct {
 		cluster string
-		outcome outcome
+		decided Decision
 	}{
-		{"a", outcome{}}, {"a", outcome{}}, {"b", wrong("1")}, {"b", wrong("1")}, {"b", wrong("2")},
-		{"b", outcome{configured: true}}, {"b", outcome{configured: true}}, {"a", outcome{}},
+		{"a", fine}, {"a", fine}, {"b", wrong("1")}, {"b", wrong("1")}, {"b", wrong("2")},
+		{"b", configured}, {"b", configured}, {"a", fine},
 	} {
-		o.set(step.cluster, step.outcome)
+		o.Record(step.cluster, step.decided, "")
 	}
 	if diff := cmp.Diff([]string{"a", "b", "b", "b"}, told); diff != "" {
 		t.Errorf("told (-want +got):\n%s", diff)
