@@ -13,7 +13,7 @@ const requeueMost = 24 * time.Hour
 type sharedFacts struct {
 	proxy proxyFacts
 
-	// entries describe how clusters are reached directly.
+	// entries describe how clusters are reached directly, by cluster.
 	entries map[string]directEntry
 
 	// Why the entries, and the facts that are read cluster by cluster, are unknown; empty
@@ -26,27 +26,16 @@ type sharedFacts struct {
 
 // snapshot is the resolved state that all clusters share.
 type snapshot struct {
+	sharedFacts
 	endpoint endpoint
-	entries  map[string]directEntry // by cluster
-
-	// Why the entries, and the facts that are read cluster by cluster, are unknown; empty
-	// if they are known.
-	entriesUnknown, addonsUnknown, clustersUnknown string
 }
 
 // resolve computes what all clusters share, and what follows from the certificates.
 func resolve(o ClusterProxyOptions, facts sharedFacts, now time.Time) (*snapshot, rotation) {
-	next := &snapshot{
-		entries:         facts.entries,
-		entriesUnknown:  facts.entriesUnknown,
-		addonsUnknown:   facts.addonsUnknown,
-		clustersUnknown: facts.clustersUnknown,
+	next, plan := &snapshot{sharedFacts: facts}, rotation{}
+	if o.Enabled {
+		next.endpoint, plan = desiredEndpoint(o, facts.proxy, now)
 	}
-	if !o.Enabled {
-		return next, rotation{}
-	}
-	var plan rotation
-	next.endpoint, plan = desiredEndpoint(o, facts.proxy, now)
 	return next, plan
 }
 

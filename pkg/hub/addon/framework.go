@@ -9,12 +9,10 @@ import (
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
@@ -27,7 +25,12 @@ import (
 	"open-cluster-management.io/addon-framework/pkg/utils"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	addonclient "open-cluster-management.io/api/client/addon/clientset/versioned"
+	addonlisters "open-cluster-management.io/api/client/addon/listers/addon/v1beta1"
+	clusterlisters "open-cluster-management.io/api/client/cluster/listers/cluster/v1"
 	workclient "open-cluster-management.io/api/client/work/clientset/versioned"
+	worklisters "open-cluster-management.io/api/client/work/listers/work/v1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	workv1 "open-cluster-management.io/api/work/v1"
 	"open-cluster-management.io/sdk-go/pkg/basecontroller/factory"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -143,53 +146,49 @@ func (f *framework) newControllers(ctx context.Context, grants *grants) (*contro
 	if err != nil {
 		return nil, err
 	}
-
-	configInformers := dynamicinformer.NewDynamicSharedInformerFactory(dynamicClient, noResync)
-
-	definitions, err := definitionsOf(ctx, f.shared)
+	configs, err := newConfigs(dynamicClient)
 	if err != nil {
 		return nil, err
 	}
-	clusters, err := clustersOf(ctx, f.shared)
+	sharedDefinitions, err := sharedInformer(ctx, f.shared, &addonv1beta1.ClusterManagementAddOn{})
+	if err != nil {
+		return nil, err
+	}
+	sharedClusters, err := sharedInformer(ctx, f.shared, &clusterv1.ManagedCluster{})
+	if err != nil {
+		return nil, err
+	}
+	sharedAddons, err := sharedInformer(ctx, f.shared, &addonv1beta1.ManagedClusterAddOn{})
 	if err != nil {
 		return nil, err
 	}
 	workInformers, joined := worksOf(workClient, f.opts.HostedAgents)
-	works := changedWorks{joined, ctx}
-	supported := map[schema.GroupVersionResource]bool{}
-	informerOf := map[configuration.Kind]toolscache.SharedIndexInformer{}
-	for _, kind := range configuration.SupportedKinds() {
-		supported[kind.GroupVersionResource] = true
-		informerOf[kind] = configInformers.ForResource(kind.GroupVersionResource).Informer()
-		if err := informerOf[kind].SetTransform(configuration.Trim); err != nil {
-			return nil, err
-		}
-	}
-	addons, err := addonsOf(ctx, f.shared, func(of configuration.Kind, name addonv1beta1.ConfigReferent) bool {
-		_, exists, err := informerOf[of].GetIndexer().GetByKey(configuration.NameOf(name))
-		return err == nil && exists
-	})
-	if err != nil {
+	if err := addIndexers(sharedAddons, sharedDefinitions, joined); err != nil {
 		return nil, err
 	}
-	if err := addIndexers(addons.Informer(), definitions.Informer(), works.Informer()); err != nil {
-		return nil, err
+	definitions := source[addonlisters.ClusterManagementAddOnLister]{
+		deletions[*addonv1beta1.ClusterManagementAddOn]{sharedDefinitions}, addonlisters.NewClusterManagementAddOnLister,
 	}
-
-	configsInformer := informerOf[configuration.DeploymentConfigKind()]
-	revisionInformer, err := newRevisionInformer(informerOf[configuration.RevisionKind()])
-	if err != nil {
-		return nil, err
+	clusters := source[clusterlisters.ManagedClusterLister]{
+		deletions[*clusterv1.ManagedCluster]{sharedClusters}, clusterlisters.NewManagedClusterLister,
 	}
-	configs := configuration.NewDeploymentConfigs(configsInformer.GetIndexer())
-	revisions := configuration.NewRevisions(revisionInformer.GetIndexer(), revisionInformer.HasSynced)
+	addons := source[addonlisters.ManagedClusterAddOnLister]{changes[*addonv1beta1.ManagedClusterAddOn]{
+		sharedAddons, ctx, configurationExists(configs.exists).addonChanged,
+	}, addonlisters.NewManagedClusterAddOnLister}
+	works := source[worklisters.ManifestWorkLister]{
+		changes[*workv1.ManifestWork]{joined, ctx, workChanged}, worklisters.NewManifestWorkLister,
+	}
+	sources := configuration.Sources{
+		Definitions:       definitions.Lister(),
+		DeploymentConfigs: configuration.NewDeploymentConfigs(configs.deployment.GetIndexer()),
+		Revisions:         configuration.NewRevisions(configs.revision.GetIndexer(), configs.revision.HasSynced),
+	}
 	seen := observed{
-		addons: addons.Informer().GetIndexer(), works: works.Informer().GetIndexer(),
-		sources: configuration.Sources{
-			Definitions: definitions.Lister(), DeploymentConfigs: configs, Revisions: revisions,
-		},
+		addons: sharedAddons.GetIndexer(), works: joined.GetIndexer(), sources: sources,
 		allowedRegistries: f.opts.AllowedRegistries,
 	}
+	onHost, own := works, addons
+	onHost.informer, own.informer = informerOnHost{works.informer, seen}, ownConfigured{addons.informer}
 	addonAgent := &inventoryAgent{
 		observed: seen, renderers: renderers, grants: grants, outcomes: f.outcomes,
 		hosting: f.opts.HostedAgents, reinstalls: f.opts.Reinstalls,
@@ -201,20 +200,20 @@ func (f *framework) newControllers(ctx context.Context, grants *grants) (*contro
 		registration: registration.NewAddonRegistrationController(
 			addonClient, clusters, addons, agents, addonAgent.isManaged),
 		deploy: agentdeploy.NewAddonDeployController(
-			workWriter{workClient, works.Lister()}, addonClient, clusters, addons, worksOnHost{works, seen}, agents,
+			workWriter{workClient, works.Lister()}, addonClient, clusters, addons, onHost, agents,
 			addonAgent.isManaged),
 		hashes: []factory.Controller{
 			cmaconfig.NewCMAConfigController(
-				addonClient, definitions, configInformers, supported, utils.FilterByAddonName(agents)),
-			addonconfig.NewAddonConfigController(addonClient, ownConfigured{addons}, definitions, configInformers,
-				supported, utils.FilterByAddonName(agents)),
+				addonClient, definitions, configs.factory, configs.supported, utils.FilterByAddonName(agents)),
+			addonconfig.NewAddonConfigController(addonClient, own, definitions, configs.factory,
+				configs.supported, utils.FilterByAddonName(agents)),
 		},
-		informers: append(workInformers, configInformers),
+		informers: append(workInformers, configs.factory),
 		synced: []toolscache.InformerSynced{
-			addons.Informer().HasSynced, definitions.Informer().HasSynced, clusters.Informer().HasSynced,
-			works.Informer().HasSynced, configsInformer.HasSynced, revisionInformer.answered,
+			sharedAddons.HasSynced, sharedDefinitions.HasSynced, sharedClusters.HasSynced, joined.HasSynced,
+			configs.deployment.HasSynced, configs.revision.answered,
 		},
-		revisions: revisionInformer,
+		revisions: configs.revision,
 	}
 	addonAgent.askAgain = func(cluster string) {
 		c.deploy.SyncContext().Queue().AddAfter(queueKey(cluster), reinstallRecheck)
@@ -223,11 +222,11 @@ func (f *framework) newControllers(ctx context.Context, grants *grants) (*contro
 		events  toolscache.SharedIndexInformer
 		handler toolscache.ResourceEventHandler
 	}{
-		{clusters.Informer(), c.onClusters()},
-		{addons.informer, f.onGoneAddons()},
-		{addons.informer, c.onHosting()},
-		{configsInformer, configs.Handler(c.observed.addons, c.enqueue)},
-		{revisionInformer, revisions.Handler(c.observed.addons, c.enqueue)},
+		{clusters.informer, c.onClusters()},
+		{sharedAddons, f.onGoneAddons()},
+		{sharedAddons, c.onHosting()},
+		{configs.deployment, sources.DeploymentConfigs.Handler(seen.addons, c.enqueue)},
+		{configs.revision, sources.Revisions.Handler(seen.addons, c.enqueue)},
 	} {
 		if _, err := on.events.AddEventHandler(on.handler); err != nil {
 			return nil, err

@@ -10,15 +10,13 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/dynamicinformer"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
-	addoninformers "open-cluster-management.io/api/client/addon/informers/externalversions/addon/v1beta1"
-	addonlisters "open-cluster-management.io/api/client/addon/listers/addon/v1beta1"
-	clusterinformers "open-cluster-management.io/api/client/cluster/informers/externalversions/cluster/v1"
-	clusterlisters "open-cluster-management.io/api/client/cluster/listers/cluster/v1"
-	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -112,6 +110,18 @@ func (h changeHandler[T]) OnUpdate(before, after any) {
 	}
 }
 
+// source provides the framework with the objects of one kind.
+type source[L any] struct {
+	informer toolscache.SharedIndexInformer
+	lister   func(toolscache.Indexer) L
+}
+
+// Informer returns the objects' informer.
+func (s source[L]) Informer() toolscache.SharedIndexInformer { return s.informer }
+
+// Lister reads the objects.
+func (s source[L]) Lister() L { return s.lister(s.informer.GetIndexer()) }
+
 // sharedInformer returns the informer of a kind in the manager's cache.
 func sharedInformer(
 	ctx context.Context, shared cache.Cache, kind client.Object,
@@ -127,95 +137,16 @@ func sharedInformer(
 	return full, nil
 }
 
-// addons provides the framework with this addon's ManagedClusterAddOns, and with events of
-// relevant changes.
-type addons struct {
-	ctx      context.Context
-	informer toolscache.SharedIndexInformer
-	exists   configurationExists
-}
-
 // configurationExists reports whether a configuration exists.
 type configurationExists func(of configuration.Kind, name addonv1beta1.ConfigReferent) bool
 
-var _ addoninformers.ManagedClusterAddOnInformer = addons{}
-
-func addonsOf(ctx context.Context, shared cache.Cache, exists configurationExists) (addons, error) {
-	informer, err := sharedInformer(ctx, shared, &addonv1beta1.ManagedClusterAddOn{})
-	return addons{ctx, informer, exists}, err
-}
-
-// Informer returns the addons' informer.
-func (a addons) Informer() toolscache.SharedIndexInformer {
-	return changes[*addonv1beta1.ManagedClusterAddOn]{a.informer, a.ctx, a.exists.addonChanged}
-}
-
-// Lister reads the addons.
-func (a addons) Lister() addonlisters.ManagedClusterAddOnLister {
-	return addonlisters.NewManagedClusterAddOnLister(a.informer.GetIndexer())
-}
-
-// definitions provides the framework with the ClusterManagementAddOn of this addon.
-type definitions struct {
-	informer toolscache.SharedIndexInformer
-}
-
-var _ addoninformers.ClusterManagementAddOnInformer = definitions{}
-
-func definitionsOf(ctx context.Context, shared cache.Cache) (definitions, error) {
-	informer, err := sharedInformer(ctx, shared, &addonv1beta1.ClusterManagementAddOn{})
-	return definitions{informer}, err
-}
-
-// Informer returns the definition's informer.
-func (d definitions) Informer() toolscache.SharedIndexInformer {
-	return deletions[*addonv1beta1.ClusterManagementAddOn]{d.informer}
-}
-
-// Lister reads the definition.
-func (d definitions) Lister() addonlisters.ClusterManagementAddOnLister {
-	return addonlisters.NewClusterManagementAddOnLister(d.informer.GetIndexer())
-}
-
-// clusters provides the framework with the ManagedClusters.
-type clusters struct {
-	informer toolscache.SharedIndexInformer
-}
-
-var _ clusterinformers.ManagedClusterInformer = clusters{}
-
-func clustersOf(ctx context.Context, shared cache.Cache) (clusters, error) {
-	informer, err := sharedInformer(ctx, shared, &clusterv1.ManagedCluster{})
-	return clusters{informer}, err
-}
-
-// Informer returns the clusters' informer.
-func (c clusters) Informer() toolscache.SharedIndexInformer {
-	return deletions[*clusterv1.ManagedCluster]{c.informer}
-}
-
-// Lister reads the clusters.
-func (c clusters) Lister() clusterlisters.ManagedClusterLister {
-	return clusterlisters.NewManagedClusterLister(c.informer.GetIndexer())
-}
-
-// ownConfigured provides the framework with an informer of the addons that name a
-// configuration themselves.
+// ownConfigured is an informer of the addons that name a configuration themselves.
 type ownConfigured struct {
-	addoninformers.ManagedClusterAddOnInformer
-}
-
-// Informer returns the addons' informer.
-func (o ownConfigured) Informer() toolscache.SharedIndexInformer {
-	return ownConfiguredInformer{o.ManagedClusterAddOnInformer.Informer()}
-}
-
-type ownConfiguredInformer struct {
 	toolscache.SharedIndexInformer
 }
 
 // AddEventHandler adds a handler that receives only addons that name a configuration.
-func (i ownConfiguredInformer) AddEventHandler(
+func (i ownConfigured) AddEventHandler(
 	handler toolscache.ResourceEventHandler,
 ) (toolscache.ResourceEventHandlerRegistration, error) {
 	return i.SharedIndexInformer.AddEventHandler(toolscache.FilteringResourceEventHandler{
@@ -225,6 +156,39 @@ func (i ownConfiguredInformer) AddEventHandler(
 		},
 		Handler: handler,
 	})
+}
+
+// configs are the informers of the configurations.
+type configs struct {
+	factory    dynamicinformer.DynamicSharedInformerFactory
+	supported  map[schema.GroupVersionResource]bool
+	deployment toolscache.SharedIndexInformer
+	revision   *revisionInformer
+}
+
+func newConfigs(client dynamic.Interface) (*configs, error) {
+	c := &configs{
+		factory:   dynamicinformer.NewDynamicSharedInformerFactory(client, noResync),
+		supported: map[schema.GroupVersionResource]bool{},
+	}
+	for _, resource := range configuration.SupportedResources() {
+		c.supported[resource] = true
+		if err := c.factory.ForResource(resource).Informer().SetTransform(configuration.Trim); err != nil {
+			return nil, err
+		}
+	}
+	c.deployment = c.factory.ForResource(configuration.DeploymentConfigKind().GroupVersionResource).Informer()
+	var err error
+	c.revision, err = newRevisionInformer(
+		c.factory.ForResource(configuration.RevisionKind().GroupVersionResource).Informer())
+	return c, err
+}
+
+// exists implements configurationExists.
+func (c *configs) exists(of configuration.Kind, name addonv1beta1.ConfigReferent) bool {
+	cached := c.factory.ForResource(of.GroupVersionResource).Informer().GetIndexer()
+	_, exists, err := cached.GetByKey(configuration.NameOf(name))
+	return err == nil && exists
 }
 
 // revisionInformer is the informer of the AgentRevisions. Their CustomResourceDefinition

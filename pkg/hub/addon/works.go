@@ -1,7 +1,6 @@
 package addon
 
 import (
-	"context"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,8 +11,6 @@ import (
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	workclient "open-cluster-management.io/api/client/work/clientset/versioned"
 	workfactories "open-cluster-management.io/api/client/work/informers/externalversions"
-	workinformers "open-cluster-management.io/api/client/work/informers/externalversions/work/v1"
-	worklisters "open-cluster-management.io/api/client/work/listers/work/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
@@ -21,10 +18,10 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/ownwork"
 )
 
-// worksOf returns the informers of this addon's ManifestWorks and what starts them. Without
+// worksOf returns the informer of this addon's ManifestWorks and what starts it. Without
 // hosted agents there is an informer for each name, and no other ManifestWork of the hub is
 // read. Those of hosted agents are named after their clusters.
-func worksOf(works workclient.Interface, hosting bool) (informers []starter, joined joinedWorks) {
+func worksOf(works workclient.Interface, hosting bool) (factories []starter, joined joinedInformer) {
 	selections := []metav1.ListOptions{{
 		LabelSelector: labels.Set{addonv1beta1.AddonLabelKey: contract.AddonName}.String(),
 	}}
@@ -43,30 +40,15 @@ func worksOf(works workclient.Interface, hosting bool) (informers []starter, joi
 				options.LabelSelector, options.FieldSelector = selected.LabelSelector, selected.FieldSelector
 			}),
 			workfactories.WithTransform(trimmer.Trim))
-		informers = append(informers, factory)
-		joined = append(joined, factory.Work().V1().ManifestWorks())
+		factories = append(factories, factory)
+		joined.all = append(joined.all, factory.Work().V1().ManifestWorks().Informer())
 	}
-	return informers, joined
+	joined.SharedIndexInformer = joined.all[0]
+	return factories, joined
 }
 
-// joinedWorks are informers of different ManifestWorks that the framework uses like one.
-type joinedWorks []workinformers.ManifestWorkInformer
-
-// Informer returns an informer of all works, with the methods that the framework and this
-// package use.
-func (w joinedWorks) Informer() toolscache.SharedIndexInformer {
-	all := make([]toolscache.SharedIndexInformer, len(w))
-	for i, works := range w {
-		all[i] = works.Informer()
-	}
-	return joinedInformer{all[0], all}
-}
-
-// Lister reads all, one by one.
-func (w joinedWorks) Lister() worklisters.ManifestWorkLister {
-	return worklisters.NewManifestWorkLister(w.Informer().GetIndexer())
-}
-
+// joinedInformer is an informer of different ManifestWorks that the framework uses like one,
+// with the methods that the framework and this package use.
 type joinedInformer struct {
 	toolscache.SharedIndexInformer
 	all []toolscache.SharedIndexInformer
@@ -136,32 +118,10 @@ func (i joinedIndexer) ByIndex(name, key string) ([]any, error) {
 	return found, nil
 }
 
-// changedWorks provides the framework with the ManifestWorks, and with events of relevant
-// changes.
-type changedWorks struct {
-	workinformers.ManifestWorkInformer
-	ctx context.Context
-}
-
-// Informer returns the ManifestWorks' informer.
-func (w changedWorks) Informer() toolscache.SharedIndexInformer {
-	return changes[*workv1.ManifestWork]{w.ManifestWorkInformer.Informer(), w.ctx, workChanged}
-}
-
-// worksOnHost restricts the framework, among an addon's ManifestWorks on hosting clusters,
+// informerOnHost restricts the framework, among an addon's ManifestWorks on hosting clusters,
 // to those on the cluster that hosts its agent. One left on another cluster has the same
 // name: the framework would delete what it has just written to the right one, and write it
 // again, endlessly.
-type worksOnHost struct {
-	workinformers.ManifestWorkInformer
-	observed observed
-}
-
-// Informer returns the ManifestWorks' informer.
-func (w worksOnHost) Informer() toolscache.SharedIndexInformer {
-	return informerOnHost{w.ManifestWorkInformer.Informer(), w.observed}
-}
-
 type informerOnHost struct {
 	toolscache.SharedIndexInformer
 	observed observed

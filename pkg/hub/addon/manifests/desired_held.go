@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -89,7 +88,7 @@ func (t templates) expected(v Values) (map[expectedManifest]bool, error) {
 		return nil, nil
 	}
 	v.NetworkPolicy = &NetworkPolicy{} // they may be there
-	rendered, err := t.known(v).render(v)
+	rendered, err := t.of(v).render(v)
 	if err != nil {
 		return nil, err
 	}
@@ -101,14 +100,6 @@ func (t templates) expected(v Values) (map[expectedManifest]bool, error) {
 	return all, nil
 }
 
-// jobs returns the part of a template that runs when the addon is removed.
-func (t template) jobs() template {
-	return slices.DeleteFunc(slices.Clone(t), func(object runtime.Object) bool {
-		_, isJob := object.(*batchv1.Job)
-		return !isJob
-	})
-}
-
 // valuesOf returns the values with which an agent was deployed, restricted to those that the
 // clean-up Job uses, too.
 func valuesOf(agent *appsv1.Deployment) (Values, error) {
@@ -118,7 +109,7 @@ func valuesOf(agent *appsv1.Deployment) (Values, error) {
 	}
 	container := pod.Containers[0]
 	values := Values{
-		Manifests:        revisionOf(agent),
+		Manifests:        cmp.Or(agent.Annotations[contract.AnnotationManifests], "1"), // the first is not recorded
 		InstallNamespace: agent.Namespace,
 		Image:            container.Image,
 		PullPolicy:       string(container.ImagePullPolicy),
@@ -173,12 +164,6 @@ func cleanupResources(agent *appsv1.Deployment) *corev1.ResourceRequirements {
 		return nil
 	}
 	return resources
-}
-
-// revisionOf returns the manifest revision of an agent's Deployment. The first revision is
-// not recorded in it.
-func revisionOf(agent *appsv1.Deployment) string {
-	return cmp.Or(agent.Annotations[contract.AnnotationManifests], "1")
 }
 
 // variable returns the value of a proxy's environment variable, as it was before
