@@ -1,6 +1,10 @@
 package access
 
-import "time"
+import (
+	"time"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+)
 
 // everyCluster stands for all clusters where names of clusters are announced.
 const everyCluster = ""
@@ -64,13 +68,9 @@ func changedClusters(last, next *snapshot) []string {
 // should have been seen (zero: it has), or when a certificate expires (zero: none does).
 // Zero means never.
 func requeueAfter(unseen time.Duration, expiry, now time.Time) time.Duration {
-	after := unseen
-	if !expiry.IsZero() {
-		// A certificate is valid up to and including that second.
-		end := min(max(expiry.Sub(now), 0), requeueMost) + time.Second
-		if after == 0 || end < after {
-			after = end
-		}
+	if expiry.IsZero() {
+		return unseen
 	}
-	return after
+	// A certificate is valid up to and including that second.
+	return kube.Sooner(unseen, min(max(expiry.Sub(now), 0), requeueMost)+time.Second)
 }
