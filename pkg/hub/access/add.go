@@ -7,7 +7,6 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -94,7 +93,15 @@ func Add(mgr manager.Manager, opts Options) (*Resolver, error) {
 		opts.Clock = clock.RealClock{}
 	}
 	opts.ClusterProxy.stateNamespace = opts.Namespace
-	r := newResolver(c, opts)
+	r := &Resolver{opts: opts, ready: make(chan struct{})}
+	r.observer = newObserver(c, opts, listener{
+		shared:  func() { r.trigger.Enqueue(onlyKey) },
+		addon:   r.notify,
+		cluster: r.notifyIfUsed,
+	})
+	if opts.Namespace != "" {
+		r.state = newState(c, opts.Namespace, opts.ClusterProxy.Namespace)
+	}
 	if err := mgr.Add(r.observer); err != nil {
 		return nil, err
 	}
@@ -117,17 +124,4 @@ func queueWith(c clock.WithTicker) func(string, workqueue.TypedRateLimiter[recon
 		config := workqueue.TypedRateLimitingQueueConfig[reconcile.Request]{Name: name, Clock: c}
 		return workqueue.NewTypedRateLimitingQueueWithConfig(limiter, config)
 	}
-}
-
-func newResolver(c client.WithWatch, opts Options) *Resolver {
-	r := &Resolver{opts: opts, ready: make(chan struct{})}
-	r.observer = newObserver(c, opts, listener{
-		shared:  func() { r.trigger.Enqueue(onlyKey) },
-		addon:   r.notify,
-		cluster: r.notifyIfUsed,
-	})
-	if opts.Namespace != "" {
-		r.state = newState(c, opts.Namespace, opts.ClusterProxy.Namespace)
-	}
-	return r
 }

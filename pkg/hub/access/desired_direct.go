@@ -106,7 +106,12 @@ func directEntries(configMaps []*corev1.ConfigMap) map[string]directEntry {
 		}
 		source := configMap.Namespace + "/" + configMap.Name
 		for cluster, text := range configMap.Data {
-			entries[cluster] = directEntryOf(source, cluster, text)
+			entry, err := parseDirect(text)
+			if err != nil {
+				entry.problem = fmt.Sprintf("what ConfigMap %s has under %q %v", source, cluster, err)
+			}
+			entry.source = source
+			entries[cluster] = entry
 			sources[cluster] = append(sources[cluster], source)
 		}
 	}
@@ -117,15 +122,6 @@ func directEntries(configMaps []*corev1.ConfigMap) map[string]directEntry {
 		}
 	}
 	return entries
-}
-
-func directEntryOf(source, cluster, text string) directEntry {
-	entry, err := parseDirect(text)
-	if err != nil {
-		return directEntry{source: source, problem: fmt.Sprintf("what ConfigMap %s has under %q %v", source, cluster, err)}
-	}
-	entry.source = source
-	return entry
 }
 
 // parseDirect reads one entry. The error completes "the text ".

@@ -1,6 +1,10 @@
 package access
 
-import "time"
+import (
+	"time"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+)
 
 // everyCluster stands for all clusters where names of clusters are announced.
 const everyCluster = ""
@@ -13,7 +17,7 @@ const requeueMost = 24 * time.Hour
 type sharedFacts struct {
 	proxy proxyFacts
 
-	// entries describe how clusters are reached directly.
+	// entries describe how clusters are reached directly, by cluster.
 	entries map[string]directEntry
 
 	// Why the entries, and the facts that are read cluster by cluster, are unknown; empty
@@ -26,27 +30,16 @@ type sharedFacts struct {
 
 // snapshot is the resolved state that all clusters share.
 type snapshot struct {
+	sharedFacts
 	endpoint endpoint
-	entries  map[string]directEntry // by cluster
-
-	// Why the entries, and the facts that are read cluster by cluster, are unknown; empty
-	// if they are known.
-	entriesUnknown, addonsUnknown, clustersUnknown string
 }
 
 // resolve computes what all clusters share, and what follows from the certificates.
 func resolve(o ClusterProxyOptions, facts sharedFacts, now time.Time) (*snapshot, rotation) {
-	next := &snapshot{
-		entries:         facts.entries,
-		entriesUnknown:  facts.entriesUnknown,
-		addonsUnknown:   facts.addonsUnknown,
-		clustersUnknown: facts.clustersUnknown,
+	next, plan := &snapshot{sharedFacts: facts}, rotation{}
+	if o.Enabled {
+		next.endpoint, plan = desiredEndpoint(o, facts.proxy, now)
 	}
-	if !o.Enabled {
-		return next, rotation{}
-	}
-	var plan rotation
-	next.endpoint, plan = desiredEndpoint(o, facts.proxy, now)
 	return next, plan
 }
 
@@ -75,13 +68,9 @@ func changedClusters(last, next *snapshot) []string {
 // should have been seen (zero: it has), or when a certificate expires (zero: none does).
 // Zero means never.
 func requeueAfter(unseen time.Duration, expiry, now time.Time) time.Duration {
-	after := unseen
-	if !expiry.IsZero() {
-		// A certificate is valid up to and including that second.
-		end := min(max(expiry.Sub(now), 0), requeueMost) + time.Second
-		if after == 0 || end < after {
-			after = end
-		}
+	if expiry.IsZero() {
+		return unseen
 	}
-	return after
+	// A certificate is valid up to and including that second.
+	return kube.Sooner(unseen, min(max(expiry.Sub(now), 0), requeueMost)+time.Second)
 }

@@ -11,7 +11,9 @@ import (
 func TestChangedClusters(t *testing.T) {
 	before := snapshot{
 		endpoint: endpoint{known: true, server: "https://u", ca: []byte("CA")},
-		entries:  map[string]directEntry{"c1": {server: "https://c1"}, "c2": {server: "https://c2"}},
+		sharedFacts: sharedFacts{entries: map[string]directEntry{
+			"c1": {server: "https://c1"}, "c2": {server: "https://c2"},
+		}},
 	}
 	tests := map[string]struct {
 		next func(*snapshot)

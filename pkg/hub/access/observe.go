@@ -102,12 +102,7 @@ func named(name string) client.ListOption {
 
 // follow follows objects that concern all clusters.
 func (o *observer) follow(obj client.Object, list client.ObjectList, selected ...client.ListOption) *watch.Follower {
-	return o.followWith(obj, list, func(_, _ client.Object) { o.listener.shared() }, selected...)
-}
-
-func (o *observer) followWith(
-	obj client.Object, list client.ObjectList, changed func(before, after client.Object), selected ...client.ListOption,
-) *watch.Follower {
+	changed := func(_, _ client.Object) { o.listener.shared() }
 	return watch.NewFollower(o.client, o.following(obj, list, changed, selected...))
 }
 
@@ -235,7 +230,8 @@ func (o *observer) followClusters(entries map[string]directEntry) bool {
 	if o.clusters != nil || !slices.ContainsFunc(slices.Collect(maps.Values(entries)), uses) {
 		return false
 	}
-	clusters := o.followWith(&clusterv1.ManagedCluster{}, &clusterv1.ManagedClusterList{}, o.clusterChanged)
+	clusters := watch.NewFollower(o.client,
+		o.following(&clusterv1.ManagedCluster{}, &clusterv1.ManagedClusterList{}, o.clusterChanged))
 	o.mu.Lock()
 	o.clusters = clusters
 	o.mu.Unlock()

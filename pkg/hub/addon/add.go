@@ -3,8 +3,14 @@ package addon
 import (
 	"context"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/approval"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/configuration"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/release"
@@ -31,4 +37,15 @@ func Add(ctx context.Context, mgr manager.Manager, opts Options) (conditions.Sou
 	return outcomes, release.Add(mgr, release.Options{
 		Unreachable: opts.CleanupTimeout, Job: opts.CleanupJobTimeout, HostedAgents: opts.HostedAgents,
 	})
+}
+
+// CacheOptions returns which ManagedClusterAddOns, which addon-framework reads from the
+// manager's cache, and which certificate requests that cache must hold.
+func CacheOptions() map[client.Object]cache.ByObject {
+	byObject := approval.CacheOptions()
+	byObject[&addonv1beta1.ManagedClusterAddOn{}] = cache.ByObject{
+		Field:     fields.OneTermEqualSelector(metav1.ObjectNameField, contract.AddonName),
+		Transform: (&addonTrimmer{}).trim,
+	}
+	return byObject
 }

@@ -1,7 +1,6 @@
 package addon
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -10,14 +9,11 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	toolscache "k8s.io/client-go/tools/cache"
 	"open-cluster-management.io/addon-framework/pkg/addonmanager/constants"
 	"open-cluster-management.io/addon-framework/pkg/addonmanager/controllers/agentdeploy"
 	"open-cluster-management.io/addon-framework/pkg/agent"
-	"open-cluster-management.io/addon-framework/pkg/index"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
-	workv1 "open-cluster-management.io/api/work/v1"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/configuration"
@@ -48,44 +44,24 @@ type Options struct {
 	Reinstalls Reinstalls
 }
 
-// Reinstalls returns whether Open Cluster Management is about to create an addon again: known
-// is false while that is unknown, which it does not stay.
-type Reinstalls func(ctx context.Context, addon *addonv1beta1.ManagedClusterAddOn) (again, known bool, err error)
-
-// observed holds the framework's caches.
-type observed struct {
-	addons  toolscache.Indexer // with hostIndexers
-	works   toolscache.Indexer
-	sources configuration.Sources
-}
-
 // inventoryAgent is this addon's implementation of addon-framework's AgentAddon.
 //
 // The values come from AgentRevisions and from AddOnDeploymentConfigs, which the install
 // strategy rolls out. A cluster without an AgentRevision gets no agent.
 type inventoryAgent struct {
-	observed
+	observed  observed
 	renderers *manifests.Renderers
 	grants    *grants
 	outcomes  *configuration.Outcomes
 	options   agent.AgentAddonOptions
 
-	allowedRegistries []string
-	hosting           bool // hosted agents are managed
+	hosting bool // hosted agents are managed
 
 	reinstalls Reinstalls
 	askAgain   func(cluster string) // makes the framework call Manifests again, a second later
 }
 
 var _ agent.AgentAddon = &inventoryAgent{}
-
-func newAgent(
-	renderers *manifests.Renderers, grants *grants, outcomes *configuration.Outcomes, caches observed,
-) *inventoryAgent {
-	a := &inventoryAgent{observed: caches, renderers: renderers, grants: grants, outcomes: outcomes}
-	a.options = a.agentOptions()
-	return a
-}
 
 // Manifests is called several times per event of an addon or its ManifestWorks.
 //
@@ -103,123 +79,39 @@ func (a *inventoryAgent) Manifests(
 	if !addon.DeletionTimestamp.IsZero() && !ownwork.WaitsForCleanup(addon) {
 		return nil, nil // the framework would add a finalizer, which the API server now refuses
 	}
-	if again, err := a.isReinstalled(ctx, cluster, addon); again || err != nil {
-		return nil, err
-	}
-	there, err := a.deployed(addon)
-	if err != nil {
-		return nil, err
-	}
-	at := a.location(addon, there)
+	at := a.observed.locate(addon)
 	at.Registries = cluster.Annotations[clusterv1.ClusterImageRegistriesAnnotationKey]
-	decided := a.sources.Decide(addon, at)
-	a.report(addon, decided, there)
-	refused := decided.Refused
+	if again, err := a.isReinstalled(ctx, cluster, addon, at.There.CleansUp); again || err != nil {
+		return nil, err
+	}
+	decided := a.observed.sources.Decide(addon, at)
+	a.report(cluster.Name, decided, at.There.Refused)
+	values, refused, isRemoved := decided.Values, decided.Refused, !addon.DeletionTimestamp.IsZero()
 	mayPass := refused == nil || refused.Reason == contract.ReasonConfigurationMissing
 	switch {
 	case refused == nil && decided.Known:
-		return a.renderers.Render(decided.Values, cluster.Name, string(addon.UID))
-	case !addon.DeletionTimestamp.IsZero():
-		return a.manifestsForCleanup(cluster, addon, there)
-	case mayPass && there.HasAgent() && there.Carries(agentdeploy.ConfigsToMap(addon.Status.ConfigReferences)):
-		return a.renderers.Held(there, string(addon.UID))
+	case at.There.Agent != nil && (isRemoved ||
+		mayPass && at.There.Carries(agentdeploy.ConfigsToMap(addon.Status.ConfigReferences))):
+		return a.renderers.Held(at.There, string(addon.UID))
+	case isRemoved: // and the ManifestWork was deleted before the spoke was cleaned up
+		var err error
+		if values, err = a.observed.sources.ForCleanup(at.Host, addon.Status.Namespace); err != nil {
+			return nil, err
+		}
 	case refused != nil:
 		return nil, refused
 	default:
 		return nil, configuration.ErrHeld
 	}
-}
-
-// isReinstalled reports whether an addon that is being deleted is about to be created again,
-// so that the spoke must not be cleaned up. ErrHeld says that this is not known yet. Once the
-// clean-up has begun, it continues.
-func (a *inventoryAgent) isReinstalled(
-	ctx context.Context, cluster *clusterv1.ManagedCluster, addon *addonv1beta1.ManagedClusterAddOn,
-) (bool, error) {
-	if a.reinstalls == nil || addon.DeletionTimestamp.IsZero() || a.cleansUp(addon) ||
-		!cluster.DeletionTimestamp.IsZero() || !cluster.Spec.HubAcceptsClient {
-		return false, nil
-	}
-	definition := a.sources.Definition()
-	if definition == nil || !definition.DeletionTimestamp.IsZero() ||
-		definition.Spec.InstallStrategy.Type != addonv1beta1.AddonInstallStrategyPlacements {
-		return false, nil
-	}
-	again, known, err := a.reinstalls(ctx, addon)
-	if err == nil && !known {
-		a.askAgain(addon.Namespace)
-		return false, configuration.ErrHeld
-	}
-	return again, err
-}
-
-// cleansUp reports whether the clean-up Job of an addon has been sent to its spoke, or its
-// hosting cluster.
-func (a *inventoryAgent) cleansUp(addon *addonv1beta1.ManagedClusterAddOn) bool {
-	key := addon.Namespace + "/" + constants.PreDeleteHookWorkName(contract.AddonName)
-	if found, exists, err := a.works.GetByKey(key); err == nil && exists {
-		if work, ok := found.(*workv1.ManifestWork); ok && isOwnedBy(work, addon) {
-			return true
-		}
-	}
-	// One on a hosting cluster has no owner, and may be left of a previous installation.
-	onHost := worksBy(a.works, index.ManifestWorkHookByHostedAddon, addon.Namespace)
-	return slices.ContainsFunc(onHost, func(work *workv1.ManifestWork) bool { return manifests.RunsFor(work, addon) })
-}
-
-// manifestsForCleanup returns the manifests of an addon that is removed without a valid
-// configuration: the deployed ones or, if the ManifestWork was deleted before the spoke was
-// cleaned up, those of a cluster without a configuration.
-func (a *inventoryAgent) manifestsForCleanup(
-	cluster *clusterv1.ManagedCluster, addon *addonv1beta1.ManagedClusterAddOn, there manifests.Deployed,
-) ([]runtime.Object, error) {
-	if there.HasAgent() || !ownwork.WaitsForCleanup(addon) {
-		return a.renderers.Held(there, string(addon.UID))
-	}
-	values, err := a.sources.Present()
-	if err != nil {
-		return nil, err
-	}
-	if a.host(addon) != "" {
-		values = values.OnHost()
-	} else {
-		values.InstallNamespace = cmp.Or(addon.Status.Namespace, values.InstallNamespace)
-	}
 	return a.renderers.Render(values, cluster.Name, string(addon.UID))
 }
 
 // report records the outcome.
-func (a *inventoryAgent) report(
-	addon *addonv1beta1.ManagedClusterAddOn, decided configuration.Decision, there manifests.Deployed,
-) {
-	a.outcomes.Record(addon.Namespace, decided, there.RefusedBySpoke())
-	// The addon that the framework works on may be deleted and forgotten by now.
-	if _, exists, err := a.addons.GetByKey(queueKey(addon.Namespace)); err == nil && !exists {
-		a.outcomes.Forget(addon.Namespace)
+func (a *inventoryAgent) report(cluster string, decided configuration.Decision, refusedBySpoke string) {
+	a.outcomes.Record(cluster, decided, refusedBySpoke)
+	if a.observed.addon(cluster) == nil { // the addon that the framework works on was deleted, and forgotten, meanwhile
+		a.outcomes.Forget(cluster)
 	}
-}
-
-// deployed returns the ManifestWorks with which the agent is deployed. Those of a previous
-// installation, which Kubernetes has not deleted yet, do not count.
-func (a *inventoryAgent) deployed(addon *addonv1beta1.ManagedClusterAddOn) (manifests.Deployed, error) {
-	found, err := a.works.ByIndex(index.ManifestWorkByAddon, addon.Namespace+"/"+addon.Name)
-	if err != nil {
-		return nil, err
-	}
-	var works manifests.Deployed
-	for _, obj := range found {
-		if work, ok := obj.(*workv1.ManifestWork); ok && isOwnedBy(work, addon) {
-			works = append(works, work)
-		}
-	}
-	if onHost := a.hostedWork(addon); onHost != nil {
-		works = append(works, onHost)
-	}
-	return works, nil
-}
-
-func isOwnedBy(work *workv1.ManifestWork, addon *addonv1beta1.ManagedClusterAddOn) bool {
-	return slices.ContainsFunc(work.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == addon.UID })
 }
 
 // permit grants a cluster's agent its rights, unless the agent cannot be installed without
@@ -229,11 +121,7 @@ func (a *inventoryAgent) permit(
 	ctx context.Context, cluster *clusterv1.ManagedCluster, addon *addonv1beta1.ManagedClusterAddOn,
 ) error {
 	if addon.Status.Namespace == "" {
-		there, err := a.deployed(addon)
-		if err != nil {
-			return err
-		}
-		if _, refused := a.sources.DecideNamespace(addon, a.location(addon, there)); refused != nil {
+		if _, refused := a.observed.sources.DecideNamespace(addon, a.observed.locate(addon)); refused != nil {
 			return refused
 		}
 	}
@@ -244,20 +132,16 @@ func (a *inventoryAgent) permit(
 // addon's status. The namespace in the ManagedClusterAddOn's spec is ignored: clusteradm
 // writes its own default there.
 func (a *inventoryAgent) namespace(_ context.Context, addon *addonv1beta1.ManagedClusterAddOn) (string, error) {
-	there, err := a.deployed(addon)
-	if err != nil {
-		return "", err
+	at := a.observed.locate(addon)
+	if namespace := at.Namespace(); namespace != "" {
+		return namespace, nil
 	}
-	at := a.location(addon, there)
-	if at.Namespace != "" {
-		return at.Namespace, nil
-	}
-	wanted, refused := a.sources.DecideNamespace(addon, at)
+	wanted, refused := a.observed.sources.DecideNamespace(addon, at)
 	if refused == nil && wanted != "" {
 		return wanted, nil
 	}
 	// The framework has put a default into the addon it passed.
-	if cached := a.addon(addon.Namespace); cached != nil && cached.Status.Namespace != "" {
+	if cached := a.observed.addon(addon.Namespace); cached != nil && cached.Status.Namespace != "" {
 		return cached.Status.Namespace, nil
 	}
 	if refused != nil {
@@ -293,6 +177,36 @@ func (a *inventoryAgent) agentOptions() agent.AgentAddonOptions {
 		},
 		ManifestConfigs: manifests.Options(),
 	}
+}
+
+// frameworkMode tells the framework where a cluster's agent runs. When an agent is no
+// longer hosted, the framework leaves one of the finalizers that it added for that, and
+// would wait for a clean-up on the host when the addon is removed. So frameworkMode drops
+// it from the copy of the addon that the framework is about to write.
+func (a *inventoryAgent) frameworkMode(
+	addon *addonv1beta1.ManagedClusterAddOn, _ *clusterv1.ManagedCluster,
+) (string, string) {
+	there := a.observed.deployed(addon)
+	if host := configuration.Host(addon, there); host != "" {
+		return constants.InstallModeHosted, host
+	}
+	if ownwork.IsHosted(addon) && there.Host == "" && there.FormerHost == "" {
+		addon.Finalizers = ownwork.Without(slices.Clone(addon.Finalizers), addonv1beta1.AddonHostingPreDeleteHookFinalizer)
+	}
+	return constants.InstallModeDefault, ""
+}
+
+// isManaged reports whether the framework may process an addon. If not, the condition
+// ConfigurationApplied says why, and nothing is created or removed.
+func (a *inventoryAgent) isManaged(addon *addonv1beta1.ManagedClusterAddOn) bool {
+	if a.hosting {
+		return true
+	}
+	refused := configuration.ValidateUnhosted(addon)
+	if refused != nil {
+		a.report(addon.Namespace, configuration.Decision{Refused: refused}, "")
+	}
+	return refused == nil
 }
 
 // clusterMatters makes the framework reconcile a cluster's addon again.

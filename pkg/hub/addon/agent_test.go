@@ -35,9 +35,8 @@ func TestWorksOfAPreviousInstallationDoNotCount(t *testing.T) {
 			OwnerReferences: []metav1.OwnerReference{{Kind: "ManagedClusterAddOn", Name: "cluster-inventory", UID: owner}},
 		}}
 		apitest.Must(t, works.Update(work))
-		there, err := a.deployed(addon)
-		apitest.Must(t, err)
-		if want := owner == addon.UID; (len(there) == 1) != want {
+		there := a.observed.deployed(addon)
+		if want := owner == addon.UID; (len(there.Works) == 1) != want {
 			t.Errorf("the work of the installation %s counts: %t", owner, !want)
 		}
 	}
@@ -55,8 +54,8 @@ func TestDeletedAddonIsForgotten(t *testing.T) {
 	reports := func(want int, what string) {
 		t.Helper()
 		announced = 0
-		a.report(addon, configuration.Decision{Known: true}, nil)
-		a.report(addon, configuration.Decision{Known: true}, nil)
+		a.report("c1", configuration.Decision{Known: true}, "")
+		a.report("c1", configuration.Decision{Known: true}, "")
 		if announced != want {
 			t.Errorf("%s: announced %d times, want %d", what, announced, want)
 		}
@@ -199,18 +198,18 @@ func TestAnAddonThatIsCreatedAgainIsNotCleanedUp(t *testing.T) {
 		}
 		trimmed, err := manifests.NewWorkTrimmer().Trim(work)
 		apitest.Must(t, err)
-		apitest.Must(t, a.works.Update(trimmed))
+		apitest.Must(t, a.observed.works.Update(trimmed))
 	}
 	onHost("of a previous installation")
 	check("a work of an earlier addon was left on a hosting cluster", "let go")
 	onHost(addon.UID)
 	check("the clean-up on the hosting cluster has begun", "clean-up")
-	for _, work := range a.works.List() {
-		apitest.Must(t, a.works.Delete(work))
+	for _, work := range a.observed.works.List() {
+		apitest.Must(t, a.observed.works.Delete(work))
 	}
 
 	cleanup := func(owner types.UID) {
-		apitest.Must(t, a.works.Update(&workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{
+		apitest.Must(t, a.observed.works.Update(&workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{
 			Namespace: "c1", Name: "addon-cluster-inventory-pre-delete",
 			Labels:          map[string]string{"open-cluster-management.io/addon-name": "cluster-inventory"},
 			OwnerReferences: []metav1.OwnerReference{{Kind: "ManagedClusterAddOn", Name: "cluster-inventory", UID: owner}},

@@ -17,8 +17,13 @@ import (
 // searches all ClusterRoleBindings of the hub before it lets a client write one.
 func desiredBinding(cluster string, addon *addonv1beta1.ManagedClusterAddOn) *rbacv1.RoleBinding {
 	return &rbacv1.RoleBinding{
-		ObjectMeta: grantMeta(addon),
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: contract.AgentRole},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: contract.AgentRole, Namespace: addon.Namespace, Labels: grantLabels(),
+			OwnerReferences: []metav1.OwnerReference{{ // so it is deleted with the addon
+				APIVersion: addonv1beta1.GroupVersion.String(), Kind: "ManagedClusterAddOn", Name: addon.Name, UID: addon.UID,
+			}},
+		},
+		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: contract.AgentRole},
 		Subjects: []rbacv1.Subject{{
 			APIGroup: rbacv1.GroupName,
 			Kind:     rbacv1.UserKind,
@@ -44,21 +49,6 @@ func agentUser(cluster string, addon *addonv1beta1.ManagedClusterAddOn) string {
 		}
 	}
 	return agent.DefaultUser(cluster, contract.AddonName, contract.AddonName)
-}
-
-// grantMeta lets the garbage collector delete the RoleBinding with the addon.
-func grantMeta(addon *addonv1beta1.ManagedClusterAddOn) metav1.ObjectMeta {
-	return metav1.ObjectMeta{
-		Name:      contract.AgentRole,
-		Namespace: addon.Namespace,
-		Labels:    grantLabels(),
-		OwnerReferences: []metav1.OwnerReference{{
-			APIVersion: addonv1beta1.GroupVersion.String(),
-			Kind:       "ManagedClusterAddOn",
-			Name:       addon.Name,
-			UID:        addon.UID,
-		}},
-	}
 }
 
 func grantLabels() map[string]string {

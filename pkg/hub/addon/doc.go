@@ -4,8 +4,9 @@
 //
 // Most of this is done by controllers of addon-framework, which run on the elected leader and
 // call this package: agent.go is the AgentAddon, and grants.go applies the agents' rights
-// (desired_grants.go). What the framework deploys comes from two folders. The first imports
-// the second:
+// (desired_grants.go). An addon passes through agent.go once: observe.go reads from the caches
+// where the agent runs and should run, and what is deployed; then two folders determine what
+// the framework deploys. The first imports the second:
 //   - configuration decides which configuration applies to a cluster, with which values, and
 //     whether it is valid;
 //   - manifests turns values into manifests, and reads those that are deployed.
@@ -14,14 +15,15 @@
 // cluster stays. The same applies while the hub does not serve AgentRevisions, without which
 // framework.go can start.
 //
-// The rest adapts the framework: framework.go starts its controllers, informers.go hides from
-// them every event that changes nothing that they read, own_configured.go the addons without
-// their own configuration. work_writer.go writes into each ManifestWork when it is available, on
-// which a rollout waits.
+// The rest adapts the framework: framework.go starts its controllers, triggers.go makes them
+// reconcile after events that they ignore, and informers.go hides from them every event that
+// changes nothing that they read. works.go restricts them to this addon's ManifestWorks, and
+// work_writer.go writes into each of these when it is available, on which a rollout waits.
+// reinstall.go keeps them from cleaning up a spoke whose addon is about to be created again.
 //
-// An agent may run on another cluster than its own (hosting.go). Without Options.HostedAgents
-// the manager reads ManifestWorks by the names of those for clusters' own agents (informers.go),
-// and the framework gets no addon that may have others.
+// An agent may run on another cluster than its own. Without Options.HostedAgents the manager
+// reads ManifestWorks by the names of those for clusters' own agents (works.go), and the
+// framework gets no addon that may have others.
 //
 // Three things are apart, in folders: approval approves certificate requests, release ends waits
 // for spokes that do not reconnect or are not cleaned up, and ownwork knows which ManifestWorks

@@ -7,18 +7,12 @@ import (
 	"fmt"
 	"time"
 
-	rbacv1 "k8s.io/api/rbac/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
@@ -31,8 +25,12 @@ import (
 	"open-cluster-management.io/addon-framework/pkg/utils"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	addonclient "open-cluster-management.io/api/client/addon/clientset/versioned"
+	addonlisters "open-cluster-management.io/api/client/addon/listers/addon/v1beta1"
+	clusterlisters "open-cluster-management.io/api/client/cluster/listers/cluster/v1"
 	workclient "open-cluster-management.io/api/client/work/clientset/versioned"
+	worklisters "open-cluster-management.io/api/client/work/listers/work/v1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	workv1 "open-cluster-management.io/api/work/v1"
 	"open-cluster-management.io/sdk-go/pkg/basecontroller/factory"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -41,7 +39,6 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/configuration"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/manifests"
-	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
 const (
@@ -114,6 +111,7 @@ func (f *framework) Start(ctx context.Context) error {
 // a signer for custom signers, which this addon does not use, and a migration of
 // ClusterManagementAddOns of a kind that the chart never created.
 type controllers struct {
+	observed     observed
 	registration factory.Controller
 	deploy       factory.Controller
 
@@ -125,8 +123,6 @@ type controllers struct {
 	informers []starter
 	synced    []toolscache.InformerSynced // of these and of the manager's cache, without revisions
 	revisions *revisionInformer
-	addons    toolscache.Indexer
-	works     toolscache.Indexer
 }
 
 // starter is a factory of informers.
@@ -150,93 +146,91 @@ func (f *framework) newControllers(ctx context.Context, grants *grants) (*contro
 	if err != nil {
 		return nil, err
 	}
-
-	configInformers := dynamicinformer.NewDynamicSharedInformerFactory(dynamicClient, noResync)
-
-	definitions, err := definitionsOf(ctx, f.shared)
+	configs, err := newConfigs(dynamicClient)
 	if err != nil {
 		return nil, err
 	}
-	clusters, err := clustersOf(ctx, f.shared)
+	sharedDefinitions, err := sharedInformer(ctx, f.shared, &addonv1beta1.ClusterManagementAddOn{})
+	if err != nil {
+		return nil, err
+	}
+	sharedClusters, err := sharedInformer(ctx, f.shared, &clusterv1.ManagedCluster{})
+	if err != nil {
+		return nil, err
+	}
+	sharedAddons, err := sharedInformer(ctx, f.shared, &addonv1beta1.ManagedClusterAddOn{})
 	if err != nil {
 		return nil, err
 	}
 	workInformers, joined := worksOf(workClient, f.opts.HostedAgents)
-	works := changedWorks{joined, ctx}
-	supported := map[schema.GroupVersionResource]bool{}
-	informerOf := map[configuration.Kind]toolscache.SharedIndexInformer{}
-	for _, kind := range configuration.SupportedKinds() {
-		supported[kind.GroupVersionResource] = true
-		informerOf[kind] = configInformers.ForResource(kind.GroupVersionResource).Informer()
-		if err := informerOf[kind].SetTransform(configuration.Trim); err != nil {
-			return nil, err
-		}
-	}
-	addons, err := addonsOf(ctx, f.shared, func(of configuration.Kind, name addonv1beta1.ConfigReferent) bool {
-		_, exists, err := informerOf[of].GetIndexer().GetByKey(configuration.NameOf(name))
-		return err == nil && exists
-	})
-	if err != nil {
+	if err := addIndexers(sharedAddons, sharedDefinitions, joined); err != nil {
 		return nil, err
 	}
-	if err := addIndexers(addons.Informer(), definitions.Informer(), works.Informer()); err != nil {
-		return nil, err
+	definitions := source[addonlisters.ClusterManagementAddOnLister]{
+		deletions[*addonv1beta1.ClusterManagementAddOn]{sharedDefinitions}, addonlisters.NewClusterManagementAddOnLister,
 	}
-
-	configsInformer := informerOf[configuration.DeploymentConfigKind()]
-	revisionInformer, err := newRevisionInformer(informerOf[configuration.RevisionKind()])
-	if err != nil {
-		return nil, err
+	clusters := source[clusterlisters.ManagedClusterLister]{
+		deletions[*clusterv1.ManagedCluster]{sharedClusters}, clusterlisters.NewManagedClusterLister,
 	}
-	configs := configuration.NewDeploymentConfigs(configsInformer.GetIndexer())
-	revisions := configuration.NewRevisions(revisionInformer.GetIndexer(), revisionInformer.HasSynced)
-	addonAgent := newAgent(renderers, grants, f.outcomes, observed{
-		addons: addons.Informer().GetIndexer(), works: works.Informer().GetIndexer(),
-		sources: configuration.Sources{
-			Definitions: definitions.Lister(), DeploymentConfigs: configs, Revisions: revisions,
-		},
-	})
-	addonAgent.allowedRegistries, addonAgent.hosting = f.opts.AllowedRegistries, f.opts.HostedAgents
+	addons := source[addonlisters.ManagedClusterAddOnLister]{changes[*addonv1beta1.ManagedClusterAddOn]{
+		sharedAddons, ctx, configurationExists(configs.exists).addonChanged,
+	}, addonlisters.NewManagedClusterAddOnLister}
+	works := source[worklisters.ManifestWorkLister]{
+		changes[*workv1.ManifestWork]{joined, ctx, workChanged}, worklisters.NewManifestWorkLister,
+	}
+	sources := configuration.Sources{
+		Definitions:       definitions.Lister(),
+		DeploymentConfigs: configuration.NewDeploymentConfigs(configs.deployment.GetIndexer()),
+		Revisions:         configuration.NewRevisions(configs.revision.GetIndexer(), configs.revision.HasSynced),
+	}
+	seen := observed{
+		addons: sharedAddons.GetIndexer(), works: joined.GetIndexer(), sources: sources,
+		allowedRegistries: f.opts.AllowedRegistries,
+	}
+	onHost, own := works, addons
+	onHost.informer, own.informer = informerOnHost{works.informer, seen}, ownConfigured{addons.informer}
+	addonAgent := &inventoryAgent{
+		observed: seen, renderers: renderers, grants: grants, outcomes: f.outcomes,
+		hosting: f.opts.HostedAgents, reinstalls: f.opts.Reinstalls,
+	}
+	addonAgent.options = addonAgent.agentOptions()
 	agents := map[string]agent.AgentAddon{contract.AddonName: addonAgent}
 	c := &controllers{
+		observed: seen,
 		registration: registration.NewAddonRegistrationController(
 			addonClient, clusters, addons, agents, addonAgent.isManaged),
 		deploy: agentdeploy.NewAddonDeployController(
-			workWriter{workClient, works.Lister()}, addonClient, clusters, addons, worksOnHost{works, addonAgent}, agents,
+			workWriter{workClient, works.Lister()}, addonClient, clusters, addons, onHost, agents,
 			addonAgent.isManaged),
 		hashes: []factory.Controller{
 			cmaconfig.NewCMAConfigController(
-				addonClient, definitions, configInformers, supported, utils.FilterByAddonName(agents)),
-			addonconfig.NewAddonConfigController(addonClient, ownConfigured{addons}, definitions, configInformers,
-				supported, utils.FilterByAddonName(agents)),
+				addonClient, definitions, configs.factory, configs.supported, utils.FilterByAddonName(agents)),
+			addonconfig.NewAddonConfigController(addonClient, own, definitions, configs.factory,
+				configs.supported, utils.FilterByAddonName(agents)),
 		},
-		informers: append(workInformers, configInformers),
+		informers: append(workInformers, configs.factory),
 		synced: []toolscache.InformerSynced{
-			addons.Informer().HasSynced, definitions.Informer().HasSynced, clusters.Informer().HasSynced,
-			works.Informer().HasSynced, configsInformer.HasSynced, revisionInformer.answered,
+			sharedAddons.HasSynced, sharedDefinitions.HasSynced, sharedClusters.HasSynced, joined.HasSynced,
+			configs.deployment.HasSynced, configs.revision.answered,
 		},
-		revisions: revisionInformer,
-		addons:    addons.Informer().GetIndexer(),
-		works:     works.Informer().GetIndexer(),
+		revisions: configs.revision,
 	}
-	addonAgent.reinstalls = f.opts.Reinstalls
 	addonAgent.askAgain = func(cluster string) {
 		c.deploy.SyncContext().Queue().AddAfter(queueKey(cluster), reinstallRecheck)
 	}
-	if _, err := clusters.Informer().AddEventHandler(c.onClusters()); err != nil {
-		return nil, err
-	}
-	if _, err := addons.informer.AddEventHandler(f.onGoneAddons()); err != nil {
-		return nil, err
-	}
-	if _, err := addons.informer.AddEventHandler(c.onHosting()); err != nil {
-		return nil, err
-	}
-	if _, err := configsInformer.AddEventHandler(configs.Handler(c.addons, c.enqueue)); err != nil {
-		return nil, err
-	}
-	if _, err := revisionInformer.AddEventHandler(revisions.Handler(c.addons, c.enqueue)); err != nil {
-		return nil, err
+	for _, on := range []struct {
+		events  toolscache.SharedIndexInformer
+		handler toolscache.ResourceEventHandler
+	}{
+		{clusters.informer, c.onClusters()},
+		{sharedAddons, f.onGoneAddons()},
+		{sharedAddons, c.onHosting()},
+		{configs.deployment, sources.DeploymentConfigs.Handler(seen.addons, c.enqueue)},
+		{configs.revision, sources.Revisions.Handler(seen.addons, c.enqueue)},
+	} {
+		if _, err := on.events.AddEventHandler(on.handler); err != nil {
+			return nil, err
+		}
 	}
 	return c, nil
 }
@@ -261,7 +255,7 @@ func (c *controllers) start(ctx context.Context) {
 	}()
 	go wait.UntilWithContext(ctx, func(context.Context) {
 		for _, controller := range c.all() {
-			retryFailed(controller.SyncContext().Queue(), append(c.addons.ListKeys(), contract.AddonName))
+			retryFailed(controller.SyncContext().Queue(), append(c.observed.addons.ListKeys(), contract.AddonName))
 		}
 	}, retryAtLeast)
 }
@@ -282,7 +276,7 @@ func (c *controllers) run(ctx context.Context) {
 	if late {
 		log.FromContext(ctx).Info("The hub serves AgentRevisions now")
 		for _, controller := range c.perCluster() {
-			for _, key := range c.addons.ListKeys() {
+			for _, key := range c.observed.addons.ListKeys() {
 				controller.SyncContext().Queue().Add(key)
 			}
 		}
@@ -361,50 +355,18 @@ func retryFailed(queue workqueue.TypedRateLimitingInterface[string], keys []stri
 	}
 }
 
-// enqueue makes the framework reconcile a cluster's addon.
-func (c *controllers) enqueue(cluster string) {
-	for _, controller := range c.perCluster() {
-		controller.SyncContext().Queue().Add(queueKey(cluster))
-	}
-}
-
-// onClusters makes the framework reconcile the addon of a cluster that it did not know yet
-// and, also when a cluster is deleted, those whose agents it hosts: the framework leaves
-// alone an addon that it sees before its cluster, and ignores events of a hosting cluster.
-func (c *controllers) onClusters() toolscache.ResourceEventHandler {
-	return toolscache.ResourceEventHandlerDetailedFuncs{
-		AddFunc: func(obj any, isInInitialList bool) {
-			if cluster, ok := obj.(*clusterv1.ManagedCluster); ok && !isInInitialList {
-				c.enqueue(cluster.Name)
-				c.enqueueGuests(cluster.Name)
-			}
-		},
-		UpdateFunc: func(before, after any) {
-			old, wasCluster := before.(*clusterv1.ManagedCluster)
-			now, isCluster := after.(*clusterv1.ManagedCluster)
-			if wasCluster && isCluster && old.DeletionTimestamp.IsZero() != now.DeletionTimestamp.IsZero() {
-				c.enqueueGuests(now.Name)
-			}
-		},
-		DeleteFunc: func(obj any) {
-			if cluster, ok := kube.InEvent[*clusterv1.ManagedCluster](obj); ok {
-				c.enqueueGuests(cluster.Name)
-			}
-		},
-	}
-}
-
-// onGoneAddons forgets the outcomes of deleted addons.
-func (f *framework) onGoneAddons() toolscache.ResourceEventHandler {
-	return toolscache.ResourceEventHandlerFuncs{DeleteFunc: func(obj any) {
-		if addon, ok := kube.InEvent[*addonv1beta1.ManagedClusterAddOn](obj); ok {
-			f.outcomes.Forget(addon.Namespace)
-		}
-	}}
-}
-
 // queueKey is the key of a cluster's addon in the queues of the framework.
 func queueKey(cluster string) string { return cluster + "/" + contract.AddonName }
+
+// indexOwnConfigurations maps configurations to the addons that name them themselves. For
+// these, addon-framework must write the hash of the configuration into the status. For others
+// it would write only the generation, which nothing reads, with a write per cluster and edit.
+func indexOwnConfigurations(obj any) ([]string, error) {
+	if addon, ok := obj.(*addonv1beta1.ManagedClusterAddOn); !ok || !configuration.HasOwn(addon) {
+		return nil, nil
+	}
+	return index.IndexAddonByConfig(obj)
+}
 
 // addIndexers adds the indexes that the framework's controllers and this package use.
 func addIndexers(addons, definitions, works toolscache.SharedIndexInformer) error {
@@ -424,41 +386,4 @@ func addIndexers(addons, definitions, works toolscache.SharedIndexInformer) erro
 		index.AddonByConfig:                     indexOwnConfigurations,
 		configuration.IndexAddonByConfiguration: index.IndexAddonByConfig,
 	})
-}
-
-// newGrantCache returns a cache of the RoleBindings of the agents. It is separate from the
-// manager's cache because every controller that starts waits for all of that, and this one is
-// filled last.
-func (f *framework) newGrantCache() (cache.Cache, error) {
-	ours := cache.ByObject{
-		Label:     labels.SelectorFromSet(grantLabels()),
-		Field:     fields.OneTermEqualSelector(metav1.ObjectNameField, contract.AgentRole),
-		Transform: trimGrants(),
-	}
-	return cache.New(f.cfg, cache.Options{
-		Scheme:   f.client.Scheme(),
-		Mapper:   f.client.RESTMapper(),
-		ByObject: map[client.Object]cache.ByObject{&rbacv1.RoleBinding{}: ours},
-	})
-}
-
-// triggerOnGrantChanges makes the framework register an addon again when its grants change:
-// the framework does not watch the objects that PermissionConfig creates.
-func triggerOnGrantChanges(
-	ctx context.Context, cached cache.Cache, queue workqueue.TypedRateLimitingInterface[string],
-) error {
-	trigger := func(obj any) {
-		if object, ok := kube.InEvent[client.Object](obj); ok {
-			queue.Add(queueKey(object.GetNamespace()))
-		}
-	}
-	informer, err := cached.GetInformer(ctx, &rbacv1.RoleBinding{}) // waits until it has synced
-	if err != nil {
-		return err
-	}
-	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-		UpdateFunc: func(_, updated any) { trigger(updated) },
-		DeleteFunc: trigger,
-	})
-	return err
 }

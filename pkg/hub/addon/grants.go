@@ -7,11 +7,18 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
 // grants grants each agent its rights on the hub: to read its own ManagedClusterAddOn and
@@ -82,4 +89,41 @@ func mergeBinding(current, desired *rbacv1.RoleBinding) (*rbacv1.RoleBinding, er
 	changed.OwnerReferences = desired.OwnerReferences
 	changed.Subjects = desired.Subjects
 	return changed, nil
+}
+
+// newGrantCache returns a cache of the RoleBindings of the agents. It is separate from the
+// manager's cache because every controller that starts waits for all of that, and this one is
+// filled last.
+func (f *framework) newGrantCache() (cache.Cache, error) {
+	ours := cache.ByObject{
+		Label:     labels.SelectorFromSet(grantLabels()),
+		Field:     fields.OneTermEqualSelector(metav1.ObjectNameField, contract.AgentRole),
+		Transform: trimGrants(),
+	}
+	return cache.New(f.cfg, cache.Options{
+		Scheme:   f.client.Scheme(),
+		Mapper:   f.client.RESTMapper(),
+		ByObject: map[client.Object]cache.ByObject{&rbacv1.RoleBinding{}: ours},
+	})
+}
+
+// triggerOnGrantChanges makes the framework register an addon again when its grants change:
+// the framework does not watch the objects that PermissionConfig creates.
+func triggerOnGrantChanges(
+	ctx context.Context, cached cache.Cache, queue workqueue.TypedRateLimitingInterface[string],
+) error {
+	trigger := func(obj any) {
+		if object, ok := kube.InEvent[client.Object](obj); ok {
+			queue.Add(queueKey(object.GetNamespace()))
+		}
+	}
+	informer, err := cached.GetInformer(ctx, &rbacv1.RoleBinding{}) // waits until it has synced
+	if err != nil {
+		return err
+	}
+	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		UpdateFunc: func(_, updated any) { trigger(updated) },
+		DeleteFunc: trigger,
+	})
+	return err
 }

@@ -163,16 +163,9 @@ func (s *seen) deploysWith(v manifests.Values, cluster, host string, change ...f
 	}
 }
 
-func (s *seen) there(addon *addonv1beta1.ManagedClusterAddOn) manifests.Deployed {
-	s.Helper()
-	there, err := s.deployed(addon)
-	apitest.Must(s, err)
-	return there
-}
-
 func (s *seen) decideNamespace(addon *addonv1beta1.ManagedClusterAddOn) (string, *configuration.Refusal) {
 	s.Helper()
-	return s.sources.DecideNamespace(addon, s.location(addon, s.there(addon)))
+	return s.observed.sources.DecideNamespace(addon, s.observed.locate(addon))
 }
 
 // When the framework asks for the namespace, it has put its own default into the status of
@@ -258,15 +251,18 @@ func TestASpokeCannotForgeAManifestWorkOfAnotherCluster(t *testing.T) {
 			}
 		})
 	}
-	for _, by := range []string{index.ManifestWorkByHostedAddon, index.ManifestWorkHookByHostedAddon, indexWorkByGuest} {
-		if found := worksBy(s.workCache, by, "victim"); len(found) > 0 {
-			t.Errorf("%s: the framework takes %s/%s for one", by, found[0].Namespace, found[0].Name)
+	indexes := []string{index.ManifestWorkByHostedAddon, index.ManifestWorkHookByHostedAddon, indexWorkByCluster}
+	for _, by := range indexes {
+		for _, work := range indexed[*workv1.ManifestWork](s.workCache, by, queueKey("victim")) {
+			if work.Namespace != "victim" {
+				t.Errorf("%s: the framework takes %s/%s for one", by, work.Namespace, work.Name)
+			}
 		}
 	}
-	if there := s.there(victim); len(there) != 1 || there.Host() != "" {
-		t.Errorf("%d ManifestWorks count, host %q", len(there), there.Host())
+	if there := s.observed.deployed(victim); len(there.Works) != 1 || there.Host != "" {
+		t.Errorf("%d ManifestWorks count, host %q", len(there.Works), there.Host)
 	}
-	if own := worksBy(s.workCache, index.ManifestWorkByAddon, "attacker"); len(own) != 1 {
+	if own := indexed[any](s.workCache, index.ManifestWorkByAddon, queueKey("attacker")); len(own) != 1 {
 		t.Errorf("%d ManifestWorks are the spoke's own", len(own)) // the first name is one
 	}
 }
@@ -299,9 +295,9 @@ func TestHostingClustersChangesAreNotDeployed(t *testing.T) {
 			s := newSeen(t)
 			addon := s.enabled("c1", "h")
 			s.deploys("c1", "h", test.change)
-			there := s.there(addon)
-			if got := there.Host(); got != test.host || (there.HasAgent()) != (test.host != "") {
-				t.Errorf("the agent runs on %q: %t", got, there.HasAgent())
+			there := s.observed.deployed(addon)
+			if got := there.Host; got != test.host || (there.Agent != nil) != (test.host != "") {
+				t.Errorf("the agent runs on %q: %t", got, there.Agent != nil)
 			}
 		})
 	}
@@ -314,7 +310,7 @@ func TestAnnotationDeterminesTheHost(t *testing.T) {
 	for _, host := range []string{"h1", "h2", "h3"} {
 		s.deploys("c1", host)
 	}
-	if got := s.there(addon).Host(); got != "h2" {
+	if got := s.observed.deployed(addon).Host; got != "h2" {
 		t.Errorf("host %q", got)
 	}
 }
@@ -338,7 +334,7 @@ func TestHeldManifestsOfAHostedAgentStayOnTheirCluster(t *testing.T) {
 	s := newSeen(t)
 	addon := s.enabled("c1", "h")
 	s.deploys("c1", "h")
-	sound, err := s.renderers.Held(s.there(addon), string(addon.UID))
+	sound, err := s.renderers.Held(s.observed.deployed(addon), string(addon.UID))
 	apitest.Must(t, err)
 	s.deploys("c1", "h", func(own, onHost *workv1.ManifestWork) {
 		for _, work := range []*workv1.ManifestWork{own, onHost} {
@@ -354,7 +350,7 @@ func TestHeldManifestsOfAHostedAgentStayOnTheirCluster(t *testing.T) {
 		onHost.Spec.Workload.Manifests = append(onHost.Spec.Workload.Manifests,
 			manifest("ConfigMap", "cluster-inventory-c1", "cluster-inventory-cleanup", ""))
 	})
-	held, err := s.renderers.Held(s.there(addon), string(addon.UID))
+	held, err := s.renderers.Held(s.observed.deployed(addon), string(addon.UID))
 	apitest.Must(t, err)
 	if diff := cmp.Diff(identities(sound), identities(held)); diff != "" {
 		t.Errorf("held (-sound +changed):\n%s", diff)
@@ -406,8 +402,10 @@ func TestAHostedAgentStaysHostedUntilItIsGone(t *testing.T) {
 	check("without the annotation", "Hosted", "h", addon.Finalizers...)
 	s.deploys("c1", "h", func(_, onHost *workv1.ManifestWork) { onHost.DeletionTimestamp = ptr.To(metav1.Now()) })
 	check("being deleted", "Hosted", "h", addon.Finalizers...)
-	for _, work := range s.worksFor("c1") {
-		apitest.Must(t, s.workCache.Delete(work))
+	for _, obj := range s.workCache.List() {
+		if work, ok := obj.(*workv1.ManifestWork); ok && work.Namespace == "h" {
+			apitest.Must(t, s.workCache.Delete(work))
+		}
 	}
 	check("gone", "Default", "", hostingManifests, foreignFinalizer) // the framework removes that one
 
@@ -442,7 +440,7 @@ func TestLeftoversOnAFormerHostDoNotCount(t *testing.T) {
 	s.deploys("c1", "former")
 	addon.UID = "uid-of-a-later-installation"
 	addon.Annotations[hostingAnnotation] = "host"
-	framework := indexerOnHost{s.workCache, s.inventoryAgent}
+	framework := indexerOnHost{s.workCache, s.observed}
 	hosts := func() []string {
 		t.Helper()
 		found, err := framework.ByIndex(index.ManifestWorkByHostedAddon, "c1/cluster-inventory")
@@ -504,7 +502,7 @@ func TestNetworkPoliciesAreHeldWithTheAgent(t *testing.T) {
 			v := values()
 			v.NetworkPolicy = &manifests.NetworkPolicy{APIServerPorts: []int32{443, 6443}, DNSPorts: []int32{53}}
 			s.deploysWith(v, "c1", test.host)
-			held, err := s.renderers.Held(s.there(addon), string(addon.UID))
+			held, err := s.renderers.Held(s.observed.deployed(addon), string(addon.UID))
 			apitest.Must(t, err)
 			if diff := cmp.Diff(test.want, policies(held)); diff != "" {
 				t.Errorf("held (-want +got):\n%s", diff)

@@ -10,29 +10,18 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/dynamicinformer"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
-	addoninformers "open-cluster-management.io/api/client/addon/informers/externalversions/addon/v1beta1"
-	addonlisters "open-cluster-management.io/api/client/addon/listers/addon/v1beta1"
-	clusterinformers "open-cluster-management.io/api/client/cluster/informers/externalversions/cluster/v1"
-	clusterlisters "open-cluster-management.io/api/client/cluster/listers/cluster/v1"
-	workclient "open-cluster-management.io/api/client/work/clientset/versioned"
-	workfactories "open-cluster-management.io/api/client/work/informers/externalversions"
-	workinformers "open-cluster-management.io/api/client/work/informers/externalversions/work/v1"
-	worklisters "open-cluster-management.io/api/client/work/listers/work/v1"
-	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/configuration"
-	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/manifests"
-	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/ownwork"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
@@ -121,6 +110,18 @@ func (h changeHandler[T]) OnUpdate(before, after any) {
 	}
 }
 
+// source provides the framework with the objects of one kind.
+type source[L any] struct {
+	informer toolscache.SharedIndexInformer
+	lister   func(toolscache.Indexer) L
+}
+
+// Informer returns the objects' informer.
+func (s source[L]) Informer() toolscache.SharedIndexInformer { return s.informer }
+
+// Lister reads the objects.
+func (s source[L]) Lister() L { return s.lister(s.informer.GetIndexer()) }
+
 // sharedInformer returns the informer of a kind in the manager's cache.
 func sharedInformer(
 	ctx context.Context, shared cache.Cache, kind client.Object,
@@ -136,203 +137,58 @@ func sharedInformer(
 	return full, nil
 }
 
-// addons provides the framework with this addon's ManagedClusterAddOns, and with events of
-// relevant changes.
-type addons struct {
-	ctx      context.Context
-	informer toolscache.SharedIndexInformer
-	exists   configurationExists
-}
-
 // configurationExists reports whether a configuration exists.
 type configurationExists func(of configuration.Kind, name addonv1beta1.ConfigReferent) bool
 
-var _ addoninformers.ManagedClusterAddOnInformer = addons{}
-
-func addonsOf(ctx context.Context, shared cache.Cache, exists configurationExists) (addons, error) {
-	informer, err := sharedInformer(ctx, shared, &addonv1beta1.ManagedClusterAddOn{})
-	return addons{ctx, informer, exists}, err
-}
-
-// Informer returns the addons' informer.
-func (a addons) Informer() toolscache.SharedIndexInformer {
-	return changes[*addonv1beta1.ManagedClusterAddOn]{a.informer, a.ctx, a.exists.addonChanged}
-}
-
-// Lister reads the addons.
-func (a addons) Lister() addonlisters.ManagedClusterAddOnLister {
-	return addonlisters.NewManagedClusterAddOnLister(a.informer.GetIndexer())
-}
-
-// definitions provides the framework with the ClusterManagementAddOn of this addon.
-type definitions struct {
-	informer toolscache.SharedIndexInformer
-}
-
-var _ addoninformers.ClusterManagementAddOnInformer = definitions{}
-
-func definitionsOf(ctx context.Context, shared cache.Cache) (definitions, error) {
-	informer, err := sharedInformer(ctx, shared, &addonv1beta1.ClusterManagementAddOn{})
-	return definitions{informer}, err
-}
-
-// Informer returns the definition's informer.
-func (d definitions) Informer() toolscache.SharedIndexInformer {
-	return deletions[*addonv1beta1.ClusterManagementAddOn]{d.informer}
-}
-
-// Lister reads the definition.
-func (d definitions) Lister() addonlisters.ClusterManagementAddOnLister {
-	return addonlisters.NewClusterManagementAddOnLister(d.informer.GetIndexer())
-}
-
-// clusters provides the framework with the ManagedClusters.
-type clusters struct {
-	informer toolscache.SharedIndexInformer
-}
-
-var _ clusterinformers.ManagedClusterInformer = clusters{}
-
-func clustersOf(ctx context.Context, shared cache.Cache) (clusters, error) {
-	informer, err := sharedInformer(ctx, shared, &clusterv1.ManagedCluster{})
-	return clusters{informer}, err
-}
-
-// Informer returns the clusters' informer.
-func (c clusters) Informer() toolscache.SharedIndexInformer {
-	return deletions[*clusterv1.ManagedCluster]{c.informer}
-}
-
-// Lister reads the clusters.
-func (c clusters) Lister() clusterlisters.ManagedClusterLister {
-	return clusterlisters.NewManagedClusterLister(c.informer.GetIndexer())
-}
-
-// worksOf returns the informers of this addon's ManifestWorks and what starts them. Without
-// hosted agents there is an informer for each name, and no other ManifestWork of the hub is
-// read. Those of hosted agents are named after their clusters.
-func worksOf(works workclient.Interface, hosting bool) (informers []starter, joined joinedWorks) {
-	selections := []metav1.ListOptions{{
-		LabelSelector: labels.Set{addonv1beta1.AddonLabelKey: contract.AddonName}.String(),
-	}}
-	if !hosting {
-		selections = nil
-		for _, name := range ownwork.Names() {
-			selections = append(selections, metav1.ListOptions{
-				FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, name).String(),
-			})
-		}
-	}
-	trimmer := manifests.NewWorkTrimmer()
-	for _, selected := range selections {
-		factory := workfactories.NewSharedInformerFactoryWithOptions(works, noResync,
-			workfactories.WithTweakListOptions(func(options *metav1.ListOptions) {
-				options.LabelSelector, options.FieldSelector = selected.LabelSelector, selected.FieldSelector
-			}),
-			workfactories.WithTransform(trimmer.Trim))
-		informers = append(informers, factory)
-		joined = append(joined, factory.Work().V1().ManifestWorks())
-	}
-	return informers, joined
-}
-
-// joinedWorks are informers of different ManifestWorks that the framework uses like one.
-type joinedWorks []workinformers.ManifestWorkInformer
-
-// Informer returns an informer of all works, with the methods that the framework and this
-// package use.
-func (w joinedWorks) Informer() toolscache.SharedIndexInformer {
-	all := make([]toolscache.SharedIndexInformer, len(w))
-	for i, works := range w {
-		all[i] = works.Informer()
-	}
-	return joinedInformer{all[0], all}
-}
-
-// Lister reads all, one by one.
-func (w joinedWorks) Lister() worklisters.ManifestWorkLister {
-	return worklisters.NewManifestWorkLister(w.Informer().GetIndexer())
-}
-
-type joinedInformer struct {
+// ownConfigured is an informer of the addons that name a configuration themselves.
+type ownConfigured struct {
 	toolscache.SharedIndexInformer
-	all []toolscache.SharedIndexInformer
 }
 
-// AddEventHandler adds a handler of events of all. It returns the last registration.
-func (i joinedInformer) AddEventHandler(
+// AddEventHandler adds a handler that receives only addons that name a configuration.
+func (i ownConfigured) AddEventHandler(
 	handler toolscache.ResourceEventHandler,
-) (registration toolscache.ResourceEventHandlerRegistration, err error) {
-	for _, informer := range i.all {
-		if registration, err = informer.AddEventHandler(handler); err != nil {
+) (toolscache.ResourceEventHandlerRegistration, error) {
+	return i.SharedIndexInformer.AddEventHandler(toolscache.FilteringResourceEventHandler{
+		FilterFunc: func(obj any) bool {
+			addon, ok := obj.(*addonv1beta1.ManagedClusterAddOn)
+			return ok && configuration.HasOwn(addon)
+		},
+		Handler: handler,
+	})
+}
+
+// configs are the informers of the configurations.
+type configs struct {
+	factory    dynamicinformer.DynamicSharedInformerFactory
+	supported  map[schema.GroupVersionResource]bool
+	deployment toolscache.SharedIndexInformer
+	revision   *revisionInformer
+}
+
+func newConfigs(client dynamic.Interface) (*configs, error) {
+	c := &configs{
+		factory:   dynamicinformer.NewDynamicSharedInformerFactory(client, noResync),
+		supported: map[schema.GroupVersionResource]bool{},
+	}
+	for _, resource := range configuration.SupportedResources() {
+		c.supported[resource] = true
+		if err := c.factory.ForResource(resource).Informer().SetTransform(configuration.Trim); err != nil {
 			return nil, err
 		}
 	}
-	return registration, nil
+	c.deployment = c.factory.ForResource(configuration.DeploymentConfigKind().GroupVersionResource).Informer()
+	var err error
+	c.revision, err = newRevisionInformer(
+		c.factory.ForResource(configuration.RevisionKind().GroupVersionResource).Informer())
+	return c, err
 }
 
-// HasSynced reports whether all have synced.
-func (i joinedInformer) HasSynced() bool {
-	return !slices.ContainsFunc(i.all, func(informer toolscache.SharedIndexInformer) bool { return !informer.HasSynced() })
-}
-
-// AddIndexers adds indexers to all.
-func (i joinedInformer) AddIndexers(indexers toolscache.Indexers) error {
-	for _, informer := range i.all {
-		if err := informer.AddIndexers(indexers); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// GetIndexer returns the ManifestWorks of all.
-func (i joinedInformer) GetIndexer() toolscache.Indexer {
-	all := make([]toolscache.Indexer, len(i.all))
-	for n, informer := range i.all {
-		all[n] = informer.GetIndexer()
-	}
-	return joinedIndexer{all[0], all}
-}
-
-type joinedIndexer struct {
-	toolscache.Indexer
-	all []toolscache.Indexer
-}
-
-// GetByKey implements toolscache.Indexer.
-func (i joinedIndexer) GetByKey(key string) (item any, exists bool, err error) {
-	for _, indexer := range i.all {
-		if item, exists, err = indexer.GetByKey(key); exists || err != nil {
-			return item, exists, err
-		}
-	}
-	return nil, false, nil
-}
-
-// ByIndex implements toolscache.Indexer.
-func (i joinedIndexer) ByIndex(name, key string) ([]any, error) {
-	var found []any
-	for _, indexer := range i.all {
-		items, err := indexer.ByIndex(name, key)
-		if err != nil {
-			return nil, err
-		}
-		found = append(found, items...)
-	}
-	return found, nil
-}
-
-// changedWorks provides the framework with the ManifestWorks, and with events of relevant
-// changes.
-type changedWorks struct {
-	workinformers.ManifestWorkInformer
-	ctx context.Context
-}
-
-// Informer returns the ManifestWorks' informer.
-func (w changedWorks) Informer() toolscache.SharedIndexInformer {
-	return changes[*workv1.ManifestWork]{w.ManifestWorkInformer.Informer(), w.ctx, workChanged}
+// exists implements configurationExists.
+func (c *configs) exists(of configuration.Kind, name addonv1beta1.ConfigReferent) bool {
+	cached := c.factory.ForResource(of.GroupVersionResource).Informer().GetIndexer()
+	_, exists, err := cached.GetByKey(configuration.NameOf(name))
+	return err == nil && exists
 }
 
 // revisionInformer is the informer of the AgentRevisions. Their CustomResourceDefinition

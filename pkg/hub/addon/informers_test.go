@@ -179,7 +179,9 @@ func TestBurstOfChangesIsForwardedOnce(t *testing.T) {
 	informer := toolscache.NewSharedIndexInformer(source, &addonv1beta1.ManagedClusterAddOn{}, noResync, nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	updates := make(chan string, 10)
-	registration, err := addons{ctx, informer, nil}.Informer().AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+	registration, err := changes[*addonv1beta1.ManagedClusterAddOn]{
+		informer, ctx, configurationExists(nil).addonChanged,
+	}.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
 		UpdateFunc: func(_, after any) { updates <- after.(*addonv1beta1.ManagedClusterAddOn).Annotations["n"] },
 	})
 	apitest.Must(t, err)

@@ -88,16 +88,17 @@ func Add(ctx context.Context, mgr manager.Manager, opts Options) error {
 	}
 	routes := &routes{ctx: ctx, reader: mgr.GetCache(), trigger: &watch.Trigger{Delay: delay}}
 	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](retryFirst, retryMost)
-	addonMatters := builder.WithPredicates(kube.OnChange(addonChanged))
+	oneCluster := onEvent(func(addon client.Object) { routes.enqueue(addon.GetNamespace()) })
+	everyCluster := onEvent(func(client.Object) { routes.enqueue("") })
 	b := builder.ControllerManagedBy(mgr).
 		Named(ControllerName).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: limiter}).
-		Watches(&addonv1beta1.ManagedClusterAddOn{}, routes.oneCluster(), addonMatters).
+		Watches(&addonv1beta1.ManagedClusterAddOn{}, oneCluster, builder.WithPredicates(kube.OnChange(addonChanged))).
 		WatchesRawSource(routes.trigger)
 	for _, source := range opts.Sources {
 		source.Subscribe(routes.enqueue)
 		if watcher, ok := source.(Watcher); ok {
-			b = watcher.Watch(b, routes.everyCluster())
+			b = watcher.Watch(b, everyCluster)
 		}
 	}
 	if err := b.Complete(newReconciler(mgr.GetCache(), mgr.GetClient(), opts)); err != nil {
@@ -127,16 +128,6 @@ func (r *routes) enqueue(cluster string) {
 	for i := range addons.Items {
 		r.enqueue(addons.Items[i].Namespace)
 	}
-}
-
-// oneCluster maps an addon to its cluster.
-func (r *routes) oneCluster() handler.EventHandler {
-	return onEvent(func(addon client.Object) { r.enqueue(addon.GetNamespace()) })
-}
-
-// everyCluster maps any event to every cluster that has the addon.
-func (r *routes) everyCluster() handler.EventHandler {
-	return onEvent(func(client.Object) { r.enqueue("") })
 }
 
 // onEvent calls enqueue for each event. It does not use the controller's queue itself,

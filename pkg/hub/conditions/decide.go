@@ -94,6 +94,9 @@ func decide(
 		}
 	}
 	left := addon.CreationTimestamp.Add(frameworkPatience).Sub(now)
+	if left > 2*frameworkPatience {
+		left = 0 // the hub's clock is ahead of this one, so the addon's age is unknown
+	}
 	if !isBorn && left > 0 && (pending || !isSetUp(addon)) {
 		return nil, kube.Sooner(again, left)
 	}

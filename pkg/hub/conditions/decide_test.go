@@ -57,6 +57,16 @@ func TestDecide(t *testing.T) {
 			isSetUp: true, age: time.Minute, want: []wanted{wants("A", good), wants("B", nil)},
 			write: []string{"A"}, againSec: 30,
 		},
+		"the hub's clock is a little ahead: the other waits nevertheless": {
+			isSetUp: true, age: -time.Minute, want: []wanted{wants("A", good), wants("B", nil)}, againSec: 30,
+		},
+		"the hub's clock is an hour ahead: nothing waits for its time": {
+			isSetUp: true, age: -time.Hour, want: []wanted{wants("A", good), wants("B", nil)},
+			write: []string{"A"}, againSec: 30,
+		},
+		"its clock is an hour ahead, and the framework is slow": {
+			age: -time.Hour, want: []wanted{wants("A", good), wants("B", good)}, write: []string{"A", "B"},
+		},
 		"both are as they must be": {
 			have: both, want: []wanted{wants("A", good), wants("B", good)},
 		},

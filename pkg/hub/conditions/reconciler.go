@@ -134,7 +134,15 @@ func (r *Reconciler) forget(cluster string) {
 func (r *Reconciler) apply(
 	ctx context.Context, addon *addonv1beta1.ManagedClusterAddOn, write []wanted, now time.Time,
 ) error {
-	patch, err := patchOf(addon, write, now)
+	var patch client.Patch
+	var err error
+	if len(addon.Status.Conditions) == 0 {
+		patch, err = kube.MergePatch(addon.ResourceVersion, desiredFirst(write, now))
+	} else {
+		var data []byte
+		data, err = json.Marshal(desiredOperations(addon, write, now))
+		patch = client.RawPatch(types.JSONPatchType, data)
+	}
 	if err != nil {
 		return err
 	}
@@ -145,15 +153,6 @@ func (r *Reconciler) apply(
 	}
 	r.expectations.Wrote(written, now)
 	return nil
-}
-
-// patchOf returns the patch that writes the conditions.
-func patchOf(addon *addonv1beta1.ManagedClusterAddOn, write []wanted, now time.Time) (client.Patch, error) {
-	if len(addon.Status.Conditions) == 0 {
-		return kube.MergePatch(addon.ResourceVersion, desiredFirst(write, now))
-	}
-	data, err := json.Marshal(desiredOperations(addon, write, now))
-	return client.RawPatch(types.JSONPatchType, data), err
 }
 
 // warn creates the events for the conditions that were written.

@@ -43,10 +43,6 @@ func ourProfiles() client.ListOption {
 	}
 }
 
-func ourSlices() client.ListOption {
-	return client.MatchingLabels{contract.LabelManagedBy: contract.ManagedBy}
-}
-
 // imageRights selects the Roles and RoleBindings of AgentRevisions' images.
 func imageRights(namespace string) client.ListOption {
 	return &client.ListOptions{
@@ -68,7 +64,8 @@ func (u *uninstaller) eachMetadata(
 // forEach calls do for every object, several at a time, and returns the first error. An
 // error does not keep the others from their turn, unless trying them is pointless.
 func forEach(
-	ctx context.Context, objects []metav1.PartialObjectMetadata, do func(*metav1.PartialObjectMetadata) error,
+	ctx context.Context, objects []metav1.PartialObjectMetadata,
+	do func(context.Context, *metav1.PartialObjectMetadata) error,
 ) error {
 	group, final := errgroup.WithContext(ctx)
 	group.SetLimit(workers)
@@ -78,7 +75,7 @@ func forEach(
 			break
 		}
 		group.Go(func() error {
-			if errs[i] = do(&objects[i]); isFinal(errs[i]) {
+			if errs[i] = do(ctx, &objects[i]); isFinal(errs[i]) {
 				return errs[i]
 			}
 			return nil

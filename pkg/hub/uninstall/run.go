@@ -354,7 +354,7 @@ func (u *uninstaller) removeSlices(ctx context.Context) (done bool, err error) {
 	if u.keeps {
 		return true, nil
 	}
-	return u.removeAll(ctx, sliceKind, ourSlices())
+	return u.removeAll(ctx, sliceKind, client.MatchingLabels{contract.LabelManagedBy: contract.ManagedBy})
 }
 
 // removeRevisions deletes the AgentRevisions and the rights to their images, which Helm
@@ -378,7 +378,7 @@ func (u *uninstaller) removeRevisions(ctx context.Context) (done bool, err error
 func (u *uninstaller) removeAll(
 	ctx context.Context, kind schema.GroupVersionKind, selected client.ListOption,
 ) (done bool, err error) {
-	err = u.act(ctx, kind, selected, func(object *metav1.PartialObjectMetadata) error { return u.remove(ctx, object) })
+	err = u.act(ctx, kind, selected, u.remove)
 	if apimeta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
 		return true, nil
 	}
@@ -393,17 +393,15 @@ func standing(objects []metav1.PartialObjectMetadata) []metav1.PartialObjectMeta
 }
 
 func (u *uninstaller) apply(ctx context.Context, o observed, s step) error {
-	remove := func(object *metav1.PartialObjectMetadata) error { return u.remove(ctx, object) }
-	unmark := func(profile *metav1.PartialObjectMetadata) error { return u.unmark(ctx, profile) }
 	switch {
 	case s.declare:
 		return u.declare(ctx, o.definition, s.keep)
 	case s.action == deleteAddons:
-		return u.act(ctx, addonKind, ourAddons(), remove)
+		return u.act(ctx, addonKind, ourAddons(), u.remove)
 	case s.action == deleteProfiles:
-		return u.act(ctx, profileKind, ourProfiles(), remove)
+		return u.act(ctx, profileKind, ourProfiles(), u.remove)
 	case s.action == unmarkProfiles:
-		return u.act(ctx, profileKind, ourProfiles(), unmark)
+		return u.act(ctx, profileKind, ourProfiles(), u.unmark)
 	default:
 		return nil
 	}
@@ -413,7 +411,7 @@ func (u *uninstaller) apply(ctx context.Context, o observed, s step) error {
 // retried at the next step; the first one is returned.
 func (u *uninstaller) act(
 	ctx context.Context, kind schema.GroupVersionKind, selected client.ListOption,
-	do func(*metav1.PartialObjectMetadata) error,
+	do func(context.Context, *metav1.PartialObjectMetadata) error,
 ) error {
 	var first error
 	err := u.eachMetadata(ctx, kind, selected, func(page []metav1.PartialObjectMetadata) error {

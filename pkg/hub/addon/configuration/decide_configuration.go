@@ -63,6 +63,28 @@ func refuse(reason, format string, args ...any) *Refusal {
 	return &Refusal{Reason: reason, Message: kube.Shorten(fmt.Sprintf(format, args...), maxMessageBytes)}
 }
 
+// decideRevision chooses the AgentRevision of a cluster's addon. As long as Open Cluster
+// Management has not assigned one, the spoke stays as it is: its turn may not have come, even
+// if the condition Configured says otherwise, because it lags behind changes of the
+// definition.
+func decideRevision(
+	addon *addonv1beta1.ManagedClusterAddOn, definition *addonv1beta1.ClusterManagementAddOn,
+	find func(name addonv1beta1.ConfigReferent) *configuration,
+) (choice, *Refusal) {
+	kind := RevisionKind()
+	desired := kind.Desired(addon)
+	switch {
+	case len(desired) > 0 && find == nil:
+		return choice{}, nil
+	case len(desired) > 0:
+		return kind.choose(desired, find)
+	case kind.Named(addon), definition == nil, kind.offered(definition):
+		return choice{}, nil
+	}
+	return choice{}, refuse(contract.ReasonConfigurationMissing,
+		"ClusterManagementAddOn %s names no AgentRevision among its defaultConfigs", definition.Name)
+}
+
 // decideConfiguration chooses the configuration of a cluster's addon. Open Cluster
 // Management chooses the object and its content, in status.configReferences: a cluster
 // whose turn has not come refers to the content before the last edit. find returns a
@@ -99,34 +121,37 @@ func IsConfigured(addon *addonv1beta1.ManagedClusterAddOn) bool {
 		addon.Status.Conditions, addonv1beta1.ManagedClusterAddOnConditionConfigured)
 }
 
-// decideValues returns the values of a cluster's manifests, without those that identify it:
-// the common ones, changed by its configuration and its registries.
-func decideValues(common common, chosen choice, at Location) (manifests.Values, *Refusal) {
-	values := common.Values
-	if chosen.configuration != nil {
-		values = chosen.configuration.overrides.applyTo(values)
+// choose chooses the configuration that the cluster should have, if it exists with the
+// content that the cluster should have, and without errors.
+func (k Kind) choose(
+	desired []addonv1beta1.ConfigSpecHash, find func(name addonv1beta1.ConfigReferent) *configuration,
+) (choice, *Refusal) {
+	if len(desired) > 1 {
+		return choice{}, refuse(contract.ReasonInvalidConfiguration,
+			"The addon has %d %ss, but only one is allowed: %s",
+			len(desired), k.name, strings.Join(names(desired), ", "))
 	}
-	namespace, refused := decideNamespace(common, chosen, at)
-	if refused != nil {
-		return manifests.Values{}, refused
+	name := NameOf(desired[0].ConfigReferent)
+	found := find(desired[0].ConfigReferent)
+	switch {
+	case found == nil:
+		return choice{}, refuse(contract.ReasonConfigurationMissing,
+			"%s %s, which the addon refers to, does not exist", k.name, name)
+	case found.hash != desired[0].SpecHash:
+		return choice{}, nil
+	case len(found.errors) > 0:
+		refused := refuse(contract.ReasonInvalidConfiguration,
+			"%s %s: %s", k.name, name, strings.Join(found.errors, "; "))
+		refused.UnknownManifests = found.unknownManifests
+		return choice{}, refused
 	}
-	values.InstallNamespace = namespace
-	if at.Host != "" {
-		values = values.OnHost()
+	return choice{known: true, name: name, configuration: found}, nil
+}
+
+func names(configs []addonv1beta1.ConfigSpecHash) []string {
+	var all []string
+	for _, config := range configs {
+		all = append(all, NameOf(config.ConfigReferent))
 	}
-	if values.Image == common.Image { // the configuration's registries take precedence over the cluster's
-		registries, wrong := validateAnnotation(at.Registries)
-		if len(wrong) > 0 {
-			return manifests.Values{}, refuse(contract.ReasonInvalidConfiguration,
-				"ManagedCluster %s: %s", at.Cluster, strings.Join(wrong, "; "))
-		}
-		values.Image = mirrored(common.Image, registries)
-	}
-	if values.Image != common.Image && !isFrom(values.Image, at.Allowed) {
-		return manifests.Values{}, refuse(contract.ReasonInvalidConfiguration,
-			"The registries of cluster %s yield the agent's image %s, "+
-				"which is from none of the registries that the chart allows (agent.allowedRegistries)",
-			at.Cluster, values.Image)
-	}
-	return values, nil
+	return all
 }

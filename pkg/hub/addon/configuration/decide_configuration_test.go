@@ -157,16 +157,16 @@ func TestDecideValues(t *testing.T) {
 			change: func(v *manifests.Values) { v.InstallNamespace = "elsewhere" },
 		},
 		"the namespace that the agent is in": {
-			chosen: chosen(overrides{installNamespace: "elsewhere"}), at: Location{Namespace: "elsewhere"},
+			chosen: chosen(overrides{installNamespace: "elsewhere"}), at: Location{There: manifests.Deployed{Namespace: "elsewhere"}},
 			change: func(v *manifests.Values) { v.InstallNamespace = "elsewhere" },
 		},
 		"another namespace than the agent is in": {
-			chosen: chosen(overrides{installNamespace: "elsewhere"}), at: Location{Namespace: "agents"},
+			chosen: chosen(overrides{installNamespace: "elsewhere"}), at: Location{There: manifests.Deployed{Namespace: "agents"}},
 			refused: "InstallNamespaceChanged: AddOnDeploymentConfig configs/a: spec.agentInstallNamespace is elsewhere, but the agent " +
 				"runs in agents and is not moved; set it back, or disable the addon on this cluster first",
 		},
 		"another namespace of all clusters than the agent is in": {
-			at: Location{Namespace: "elsewhere"},
+			at: Location{There: manifests.Deployed{Namespace: "elsewhere"}},
 			refused: "InstallNamespaceChanged: AgentRevision r: spec.installNamespace is agents, but the agent " +
 				"runs in elsewhere and is not moved; set it back, or disable the addon on this cluster first",
 		},
@@ -206,7 +206,8 @@ func TestDecideValues(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			test.at.Allowed = []string{"mirror.example.com", "first", "second"}
-			got, refused := decideValues(commonValues(choice{known: true, name: "r", configuration: &configuration{values: common}}), test.chosen, test.at)
+			revision := choice{known: true, name: "r", configuration: &configuration{values: common}}
+			got, refused := decideValues(revision, test.chosen, test.at)
 			checkRefusal(t, test.refused, refused)
 			if test.change == nil {
 				return

@@ -12,18 +12,29 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/ownwork"
 )
 
-// WantedHost returns the cluster on which a cluster's agent should run, empty if that is
-// the cluster itself.
-func WantedHost(addon *addonv1beta1.ManagedClusterAddOn) string {
-	return addon.Annotations[addonv1beta1.HostingClusterNameAnnotationKey]
+// Host returns the cluster on which a cluster's agent runs, or should run, if that is another
+// one. A deployed agent stays where it is, even if the annotation has changed: the framework
+// would delete its manifests on the hosting cluster without a clean-up, and then wait for one
+// forever. The same applies while the deployed works are being deleted.
+func Host(addon *addonv1beta1.ManagedClusterAddOn, there manifests.Deployed) string {
+	switch wanted := ownwork.WantedHost(addon); {
+	case there.Agent != nil && !mayMove(addon, there.Host):
+		return there.Host
+	case there.FormerHost != "":
+		return there.FormerHost
+	case wanted == addon.Namespace:
+		return "" // which is refused
+	default:
+		return wanted
+	}
 }
 
-// MayMove reports whether an agent may leave its cluster for a hosting one: while it has
+// mayMove reports whether an agent may leave its cluster for a hosting one: while it has
 // never been available or reported anything. An addon that is installed by a Placement is
 // created without the annotation, and on a cluster without nodes its agent never runs. That
 // an agent is unavailable now means nothing: it may be unreachable.
-func MayMove(addon *addonv1beta1.ManagedClusterAddOn, runs string) bool {
-	wanted := WantedHost(addon)
+func mayMove(addon *addonv1beta1.ManagedClusterAddOn, runs string) bool {
+	wanted := ownwork.WantedHost(addon)
 	return runs == "" && wanted != "" && wanted != addon.Namespace && addon.DeletionTimestamp.IsZero() &&
 		!apimeta.IsStatusConditionTrue(addon.Status.Conditions, addonv1beta1.ManagedClusterAddOnConditionAvailable) &&
 		apimeta.FindStatusCondition(addon.Status.Conditions, contract.ConditionPropertiesPublished) == nil
@@ -32,16 +43,16 @@ func MayMove(addon *addonv1beta1.ManagedClusterAddOn, runs string) bool {
 // validateHost returns why an agent cannot run where it should, or nil.
 func validateHost(addon *addonv1beta1.ManagedClusterAddOn, at Location) *Refusal {
 	const annotation = addonv1beta1.HostingClusterNameAnnotationKey
-	wanted := WantedHost(addon)
-	stays := at.Deployed && !MayMove(addon, at.Runs)
+	wanted, runs := ownwork.WantedHost(addon), at.There.Host
+	stays := at.There.Agent != nil && !mayMove(addon, runs)
 	switch {
 	case wanted == addon.Namespace:
 		return refuse(contract.ReasonHostingRefused,
 			"The annotation %s is the cluster's own name; remove it, or name another cluster", annotation)
-	case stays && wanted != at.Runs:
+	case stays && wanted != runs:
 		message := fmt.Sprintf("The annotation %s is %q, but the agent runs on cluster %s and is not moved; "+
-			"set it back, or disable the addon on this cluster first", annotation, wanted, cmp.Or(at.Runs, addon.Namespace))
-		if wanted == "" || at.Runs == "" {
+			"set it back, or disable the addon on this cluster first", annotation, wanted, cmp.Or(runs, addon.Namespace))
+		if wanted == "" || runs == "" {
 			message += ". Until then the agent has no access to the hub: " +
 				"the klusterlet has moved its kubeconfig to where the annotation says"
 		}
@@ -59,7 +70,7 @@ func validateHost(addon *addonv1beta1.ManagedClusterAddOn, at Location) *Refusal
 // it could start another one. One that is being removed is left only if something of it may
 // be on a hosting cluster.
 func ValidateUnhosted(addon *addonv1beta1.ManagedClusterAddOn) *Refusal {
-	if !ownwork.IsHosted(addon) && (WantedHost(addon) == "" || !addon.DeletionTimestamp.IsZero()) {
+	if !ownwork.IsHosted(addon) && (ownwork.WantedHost(addon) == "" || !addon.DeletionTimestamp.IsZero()) {
 		return nil
 	}
 	message := "The manager does not manage agents on hosting clusters, so it leaves this cluster's agent as it is; " +
@@ -68,54 +79,4 @@ func ValidateUnhosted(addon *addonv1beta1.ManagedClusterAddOn) *Refusal {
 		message += ", or remove the annotation " + addonv1beta1.HostingClusterNameAnnotationKey
 	}
 	return refuse(contract.ReasonHostingDisabled, "%s", message)
-}
-
-// decideNamespace returns the namespace of an agent, or why it cannot run. That of a hosted
-// agent is fixed: a configuration may apply to several clusters, and two agents in one
-// namespace would share the Secret with their kubeconfigs for the hub. That of an
-// AgentRevision, which clusters share, does not apply to it.
-func decideNamespace(common common, chosen choice, at Location) (string, *Refusal) {
-	wanted, source := common.InstallNamespace, fmt.Sprintf("AgentRevision %s: spec.installNamespace", common.revision)
-	named := chosen.configuration != nil && chosen.configuration.overrides.installNamespace != ""
-	if named {
-		wanted = chosen.configuration.overrides.installNamespace
-		source = fmt.Sprintf("AddOnDeploymentConfig %s: spec.agentInstallNamespace", chosen.name)
-	}
-	if at.Host != "" {
-		return at.namespaceOnHost(common, named, wanted, source)
-	}
-	if at.Namespace != "" && at.Namespace != wanted {
-		return "", refuse(contract.ReasonInstallNamespaceChanged,
-			"%s is %s, but the agent runs in %s and is not moved; set it back, or disable the addon on this cluster first",
-			source, wanted, at.Namespace)
-	}
-	if at.Namespace == "" && at.GuestOf != nil {
-		if guest := at.GuestOf(wanted); guest != "" {
-			return "", refuse(contract.ReasonInstallNamespaceTaken,
-				"%s is %s, which is in use by the agent of cluster %s, which this cluster hosts; choose another namespace",
-				source, wanted, guest)
-		}
-	}
-	return wanted, nil
-}
-
-func (at Location) namespaceOnHost(common common, named bool, wanted, source string) (string, *Refusal) {
-	own := ownwork.HostedNamespace(at.Cluster)
-	switch {
-	case !manifests.CanBeHosted(common.Manifests):
-		return "", refuse(contract.ReasonHostingRefused,
-			"The agent's manifests are of revision %s, which cannot run on a hosting cluster; it needs an AgentRevision "+
-				"with manifests of a later revision", common.Manifests)
-	case named && wanted != own:
-		return "", refuse(contract.ReasonInstallNamespaceTaken,
-			"%s is %s, which may be the namespace of another cluster's agent: on hosting cluster %s, "+
-				"the agent runs in namespace %s; remove the field, or set it to that",
-			source, wanted, at.Host, own)
-	case at.Namespace == "" && at.HostsOwn == own:
-		return "", refuse(contract.ReasonInstallNamespaceTaken,
-			"The agent's namespace %s on hosting cluster %s is in use by that cluster's own agent; "+
-				"disable the addon on cluster %s, and enable it again with another install namespace",
-			own, at.Host, at.Host)
-	}
-	return own, nil
 }

@@ -7,8 +7,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/utils/ptr"
+	workv1 "open-cluster-management.io/api/work/v1"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/manifests"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/ownwork"
 )
 
@@ -81,7 +83,11 @@ func TestValidateHost(t *testing.T) {
 				addon.Status.Conditions = append(addon.Status.Conditions,
 					ocmtest.Condition("PropertiesPublished", "False", "R", ""))
 			}
-			refused := validateHost(addon, Location{Deployed: test.deployed, Runs: test.runs})
+			at := Location{There: manifests.Deployed{Host: test.runs}}
+			if test.deployed {
+				at.There.Agent = &workv1.Manifest{}
+			}
+			refused := validateHost(addon, at)
 			switch {
 			case test.refusal == "" && refused != nil:
 				t.Errorf("refused: %s", refused.Message)
@@ -148,6 +154,9 @@ func TestDecideNamespace(t *testing.T) {
 			configuration: &configuration{overrides: overrides{installNamespace: namespace}}}
 	}
 	guests := func(namespace string) string { return map[string]string{"cluster-inventory-c2": "c2"}[namespace] }
+	runs := func(host, namespace string) manifests.Deployed {
+		return manifests.Deployed{Host: host, Namespace: namespace}
+	}
 	tests := map[string]struct {
 		chosen    choice
 		at        Location
@@ -158,7 +167,7 @@ func TestDecideNamespace(t *testing.T) {
 		"the usual":   {want: "agents"},
 		"with guests": {at: Location{GuestOf: guests}, want: "agents"},
 		"hosted":      {at: Location{Host: "h"}, want: "cluster-inventory-c1"},
-		"hosted, and deployed": {at: Location{Host: "h", Namespace: "cluster-inventory-c1"},
+		"hosted, and deployed": {at: Location{Host: "h", There: runs("h", "cluster-inventory-c1")},
 			want: "cluster-inventory-c1"},
 		"hosted, and its own namespace named": {chosen: naming("cluster-inventory-c1"),
 			at: Location{Host: "h"}, want: "cluster-inventory-c1"},
@@ -181,7 +190,7 @@ func TestDecideNamespace(t *testing.T) {
 				"cluster's own agent; disable the addon on cluster h, and enable it again with another install namespace",
 		},
 		"already hosted next to it": {
-			at:   Location{Host: "h", HostsOwn: "cluster-inventory-c1", Namespace: "cluster-inventory-c1"},
+			at:   Location{Host: "h", HostsOwn: "cluster-inventory-c1", There: runs("h", "cluster-inventory-c1")},
 			want: "cluster-inventory-c1",
 		},
 		"in the namespace of a guest": {
@@ -190,15 +199,15 @@ func TestDecideNamespace(t *testing.T) {
 				"which is in use by the agent of cluster c2, which this cluster hosts; choose another namespace",
 		},
 		"in the namespace of a later one": {
-			chosen: naming("cluster-inventory-c2"), at: Location{GuestOf: guests, Namespace: "cluster-inventory-c2"},
+			chosen: naming("cluster-inventory-c2"), at: Location{GuestOf: guests, There: runs("", "cluster-inventory-c2")},
 			want: "cluster-inventory-c2",
 		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			common := commonValues(choice{known: true, name: "r", configuration: &configuration{values: values()}})
-			common.Manifests, test.at.Cluster = test.manifests, "c1"
-			got, refused := decideNamespace(common, test.chosen, test.at)
+			revision := choice{known: true, name: "r", configuration: &configuration{values: values()}}
+			revision.configuration.values.Manifests, test.at.Cluster = test.manifests, "c1"
+			got, refused := decideNamespace(revision, test.chosen, test.at)
 			checkRefusal(t, test.refused, refused)
 			if got != test.want {
 				t.Errorf("namespace %q, want %q", got, test.want)

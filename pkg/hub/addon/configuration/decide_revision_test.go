@@ -182,7 +182,7 @@ func TestValidateRevision(t *testing.T) {
 // The refusal to move an agent must name the object that asked for it.
 func TestRefusalNamesTheRevisionsNamespace(t *testing.T) {
 	revision := choice{known: true, name: "r", configuration: &configuration{values: values()}}
-	_, refused := decideValues(commonValues(revision), choice{known: true}, Location{Namespace: "elsewhere"})
+	_, refused := decideValues(revision, choice{known: true}, Location{There: manifests.Deployed{Namespace: "elsewhere"}})
 	checkRefusal(t, "InstallNamespaceChanged: AgentRevision r: spec.installNamespace is agents, but the agent runs in elsewhere "+
 		"and is not moved; set it back, or disable the addon on this cluster first", refused)
 }

@@ -80,47 +80,12 @@ func (k Kind) in(configs []addonv1beta1.AddOnConfig) bool {
 	})
 }
 
-// choose chooses the configuration that the cluster should have, if it exists with the
-// content that the cluster should have, and without errors.
-func (k Kind) choose(
-	desired []addonv1beta1.ConfigSpecHash, find func(name addonv1beta1.ConfigReferent) *configuration,
-) (choice, *Refusal) {
-	if len(desired) > 1 {
-		return choice{}, refuse(contract.ReasonInvalidConfiguration,
-			"The addon has %d %ss, but only one is allowed: %s",
-			len(desired), k.name, strings.Join(names(desired), ", "))
-	}
-	name := NameOf(desired[0].ConfigReferent)
-	found := find(desired[0].ConfigReferent)
-	switch {
-	case found == nil:
-		return choice{}, refuse(contract.ReasonConfigurationMissing,
-			"%s %s, which the addon refers to, does not exist", k.name, name)
-	case found.hash != desired[0].SpecHash:
-		return choice{}, nil
-	case len(found.errors) > 0:
-		refused := refuse(contract.ReasonInvalidConfiguration,
-			"%s %s: %s", k.name, name, strings.Join(found.errors, "; "))
-		refused.UnknownManifests = found.unknownManifests
-		return choice{}, refused
-	}
-	return choice{known: true, name: name, configuration: found}, nil
-}
-
 // key is the key of a configuration in the indexes by configuration.
 func (k Kind) key(name string) string { return fmt.Sprintf("%s/%s/%s", k.Group, k.Resource, name) }
 
 // HasOwn reports whether the addon itself names a configuration of any kind.
 func HasOwn(addon *addonv1beta1.ManagedClusterAddOn) bool {
 	return slices.ContainsFunc(SupportedKinds(), func(k Kind) bool { return k.Named(addon) })
-}
-
-func names(configs []addonv1beta1.ConfigSpecHash) []string {
-	var all []string
-	for _, config := range configs {
-		all = append(all, NameOf(config.ConfigReferent))
-	}
-	return all
 }
 
 // NameOf returns the key of a configuration in its cache. Without a namespace, it is the

@@ -1,5 +1,7 @@
 package configuration
 
+import "open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/manifests"
+
 // Location is where a cluster's agent runs and should run, and what else differs between
 // clusters with the same configuration.
 type Location struct {
@@ -12,11 +14,8 @@ type Location struct {
 	// annotation may pull the image.
 	Allowed []string
 
-	// Deployed is true if there is an agent, Runs the cluster on which it runs, if that is
-	// another one, and Namespace its namespace, empty if it does not run on Host.
-	Deployed  bool
-	Runs      string
-	Namespace string
+	// There is what is deployed.
+	There manifests.Deployed
 
 	// Host is the cluster on which the agent should run, if that is another one, and
 	// HostsOwn the namespace of that cluster's own agent there, if it is deployed.
@@ -29,4 +28,12 @@ type Location struct {
 
 	// GuestOf returns the cluster whose agent should run in a namespace of this one, or "".
 	GuestOf func(namespace string) string
+}
+
+// Namespace returns the agent's namespace, or "" if it does not run on Host.
+func (at Location) Namespace() string {
+	if at.Host != at.There.Host {
+		return ""
+	}
+	return at.There.Namespace
 }

@@ -12,27 +12,11 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-// outcome is the outcome of one cluster's configuration.
-type outcome struct {
-	// configured is true if the cluster has a configuration.
-	configured bool
-
-	// refusal is nil if it is applied.
-	refusal *Refusal
-}
-
-func (o outcome) equals(other outcome) bool {
-	if o.refusal == nil || other.refusal == nil {
-		return o == other
-	}
-	return o.configured == other.configured && *o.refusal == *other.refusal
-}
-
 // Outcomes remembers the outcome of every cluster for the condition ConfigurationApplied.
 type Outcomes struct {
 	reader    client.Reader // the manager's cache
 	changed   func(cluster string)
-	byCluster kube.Memory[string, outcome]
+	byCluster kube.Memory[string, conditions.Desired]
 }
 
 var _ conditions.Source = &Outcomes{}
@@ -43,18 +27,16 @@ func NewOutcomes(reader client.Reader) *Outcomes { return &Outcomes{reader: read
 // Record records what was decided about a cluster, unless that is unknown, and what its spoke
 // refuses of it, if anything.
 func (o *Outcomes) Record(cluster string, decided Decision, refusedBySpoke string) {
-	now := outcome{configured: decided.Configured, refusal: decided.Refused}
-	if now.refusal == nil && refusedBySpoke != "" {
-		now.refusal = refuse(contract.ReasonManifestsRefused, "The cluster refuses %s", refusedBySpoke)
+	refused := decided.Refused
+	if refused == nil && refusedBySpoke != "" {
+		refused = refuse(contract.ReasonManifestsRefused, "The cluster refuses %s", refusedBySpoke)
 	}
-	if now.refusal != nil || decided.Known {
-		o.set(cluster, now)
+	if refused == nil && !decided.Known {
+		return
 	}
-}
-
-func (o *Outcomes) set(cluster string, now outcome) {
+	now := configurationApplied(decided.Configured, refused)
 	before, known := o.byCluster.Set(cluster, now)
-	if o.changed != nil && (!known || !before.equals(now)) {
+	if o.changed != nil && (!known || before != now) {
 		o.changed(cluster)
 	}
 }
@@ -73,7 +55,7 @@ func (o *Outcomes) Subscribe(changed func(cluster string)) { o.changed = changed
 // none for a long time. That delays no other condition, and no caller asks again.
 func (o *Outcomes) Desired(ctx context.Context, cluster string) (*conditions.Desired, error) {
 	if known, ok := o.byCluster.Get(cluster); ok {
-		return configurationApplied(known), nil
+		return &known, nil
 	}
 	key := client.ObjectKey{Namespace: cluster, Name: contract.AddonName}
 	addon, err := kube.Get(ctx, o.reader, key, &addonv1beta1.ManagedClusterAddOn{})

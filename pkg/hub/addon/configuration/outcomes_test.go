@@ -11,41 +11,42 @@ import (
 )
 
 func TestConfigurationApplied(t *testing.T) {
-	refused := func(reason string, holdBack time.Duration) *conditions.Desired {
-		return &conditions.Desired{Status: metav1.ConditionFalse, Reason: reason, Message: "m", HoldBack: holdBack}
+	refused := func(reason string, holdBack time.Duration) conditions.Desired {
+		return conditions.Desired{Status: metav1.ConditionFalse, Reason: reason, Message: "m", HoldBack: holdBack}
 	}
 	tests := map[string]struct {
-		outcome outcome
-		want    *conditions.Desired
+		configured bool
+		refused    *Refusal
+		want       conditions.Desired
 	}{
-		"no configuration, no condition": {want: &conditions.Desired{Absent: true}},
-		"a configuration": {outcome: outcome{configured: true}, want: &conditions.Desired{
+		"no configuration, no condition": {want: conditions.Desired{Absent: true}},
+		"a configuration": {configured: true, want: conditions.Desired{
 			Status: metav1.ConditionTrue, Reason: "Applied", Message: "The agent's manifests match its configuration.",
 		}},
 		"one that is wrong is reported at once": {
-			outcome: outcome{refusal: &Refusal{Reason: "InvalidConfiguration", Message: "m"}},
+			refused: &Refusal{Reason: "InvalidConfiguration", Message: "m"},
 			want:    refused("InvalidConfiguration", 0),
 		},
 		"one that moves the agent is reported at once": {
-			outcome: outcome{configured: true, refusal: &Refusal{Reason: "InstallNamespaceChanged", Message: "m"}},
-			want:    refused("InstallNamespaceChanged", 0),
+			configured: true, refused: &Refusal{Reason: "InstallNamespaceChanged", Message: "m"},
+			want: refused("InstallNamespaceChanged", 0),
 		},
 		"one that is missing may be replaced": {
-			outcome: outcome{refusal: &Refusal{Reason: "ConfigurationMissing", Message: "m"}},
+			refused: &Refusal{Reason: "ConfigurationMissing", Message: "m"},
 			want:    refused("ConfigurationMissing", 5*time.Second),
 		},
 		"one for another manager may be for the next leader": {
-			outcome: outcome{refusal: &Refusal{Reason: "InvalidConfiguration", Message: "m", UnknownManifests: true}},
+			refused: &Refusal{Reason: "InvalidConfiguration", Message: "m", UnknownManifests: true},
 			want:    refused("InvalidConfiguration", time.Minute),
 		},
 		"a spoke that refuses may take it later": {
-			outcome: outcome{refusal: &Refusal{Reason: "ManifestsRefused", Message: "m"}},
+			refused: &Refusal{Reason: "ManifestsRefused", Message: "m"},
 			want:    refused("ManifestsRefused", 30*time.Second),
 		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, configurationApplied(test.outcome)); diff != "" {
+			if diff := cmp.Diff(test.want, configurationApplied(test.configured, test.refused)); diff != "" {
 				t.Errorf("condition (-want +got):\n%s", diff)
 			}
 		})
@@ -56,15 +57,16 @@ func TestOutcomesAnnounceChanges(t *testing.T) {
 	var told []string
 	o := NewOutcomes(nil)
 	o.Subscribe(func(cluster string) { told = append(told, cluster) })
-	wrong := func(message string) outcome { return outcome{refusal: refuse("R", "%s", message)} }
+	wrong := func(message string) Decision { return Decision{Refused: refuse("R", "%s", message)} }
+	fine, configured := Decision{Known: true}, Decision{Known: true, Configured: true}
 	for _, step := range []struct {
 		cluster string
-		outcome outcome
+		decided Decision
 	}{
-		{"a", outcome{}}, {"a", outcome{}}, {"b", wrong("1")}, {"b", wrong("1")}, {"b", wrong("2")},
-		{"b", outcome{configured: true}}, {"b", outcome{configured: true}}, {"a", outcome{}},
+		{"a", fine}, {"a", fine}, {"b", wrong("1")}, {"b", wrong("1")}, {"b", wrong("2")},
+		{"b", configured}, {"b", configured}, {"a", fine},
 	} {
-		o.set(step.cluster, step.outcome)
+		o.Record(step.cluster, step.decided, "")
 	}
 	if diff := cmp.Diff([]string{"a", "b", "b", "b"}, told); diff != "" {
 		t.Errorf("told (-want +got):\n%s", diff)

@@ -1,6 +1,7 @@
 package configuration
 
 import (
+	"cmp"
 	"errors"
 
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
@@ -35,10 +36,10 @@ type Decision struct {
 
 // Decide decides about a cluster's addon.
 func (s Sources) Decide(addon *addonv1beta1.ManagedClusterAddOn, at Location) Decision {
-	common, chosen, refused := s.choose(addon, at)
+	revision, chosen, refused := s.choose(addon, at)
 	decision := Decision{Known: chosen.known, Configured: chosen.configuration != nil, Refused: refused}
 	if refused == nil && chosen.known {
-		decision.Values, decision.Refused = decideValues(common, chosen, at)
+		decision.Values, decision.Refused = decideValues(revision, chosen, at)
 	}
 	return decision
 }
@@ -46,27 +47,28 @@ func (s Sources) Decide(addon *addonv1beta1.ManagedClusterAddOn, at Location) De
 // DecideNamespace returns the namespace of a cluster's agent, empty while the configuration is
 // unknown, or why the agent cannot run.
 func (s Sources) DecideNamespace(addon *addonv1beta1.ManagedClusterAddOn, at Location) (string, *Refusal) {
-	common, chosen, refused := s.choose(addon, at)
+	revision, chosen, refused := s.choose(addon, at)
 	if refused != nil || !chosen.known {
 		return "", refused
 	}
-	return decideNamespace(common, chosen, at)
+	return decideNamespace(revision, chosen, at)
 }
 
-// choose returns a cluster's values before its configuration, and the configuration. That
-// is known only if the AgentRevision is, too.
-func (s Sources) choose(addon *addonv1beta1.ManagedClusterAddOn, at Location) (common, choice, *Refusal) {
+// choose returns a cluster's AgentRevision and its configuration. That is known only if the
+// AgentRevision is, too.
+func (s Sources) choose(
+	addon *addonv1beta1.ManagedClusterAddOn, at Location,
+) (revision, chosen choice, refused *Refusal) {
 	definition := s.Definition()
-	revision, refused := decideRevision(addon, definition, s.Revisions.finder())
-	if refused != nil {
-		return common{}, choice{}, refused
+	if revision, refused = decideRevision(addon, definition, s.Revisions.finder()); refused != nil {
+		return choice{}, choice{}, refused
 	}
-	chosen, refused := decideConfiguration(addon, definition, s.DeploymentConfigs.find)
+	chosen, refused = decideConfiguration(addon, definition, s.DeploymentConfigs.find)
 	chosen.known = chosen.known && revision.known
 	if refused == nil && chosen.known {
 		refused = validateHost(addon, at)
 	}
-	return commonValues(revision), chosen, refused
+	return revision, chosen, refused
 }
 
 // Definition returns the ClusterManagementAddOn, or nil.
@@ -81,14 +83,22 @@ func (s Sources) Definition() *addonv1beta1.ClusterManagementAddOn {
 // ErrNoImage says that nothing indicates the image with which to clean up a spoke.
 var ErrNoImage = errors.New("the clean-up Job needs an image, and there is no valid AgentRevision that names one")
 
-// Present returns the values of clusters that get the addon now: those of the AgentRevision
-// of all clusters, else those of the newest AgentRevision.
-func (s Sources) Present() (manifests.Values, error) {
-	if revision := s.Revisions.ofAll(s.Definition()); revision != nil {
-		return revision.values, nil
+// ForCleanup returns the values with which a spoke is cleaned up whose agent's manifests and
+// configuration are gone: those of clusters that get the addon now, which are those of the
+// AgentRevision of all clusters, else of the newest one. The agent ran on a host or, if that
+// is empty, in a namespace of its own cluster; empty means the usual one.
+func (s Sources) ForCleanup(host, namespace string) (manifests.Values, error) {
+	revision := s.Revisions.ofAll(s.Definition())
+	if revision == nil {
+		revision = s.Revisions.newest()
 	}
-	if newest := s.Revisions.newest(); newest != nil {
-		return newest.values, nil
+	if revision == nil {
+		return manifests.Values{}, ErrNoImage
 	}
-	return manifests.Values{}, ErrNoImage
+	values := revision.values
+	if host != "" {
+		return values.OnHost(), nil
+	}
+	values.InstallNamespace = cmp.Or(namespace, values.InstallNamespace)
+	return values, nil
 }

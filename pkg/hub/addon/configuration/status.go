@@ -28,26 +28,26 @@ const (
 
 // configurationApplied words the condition ConfigurationApplied. Without a configuration
 // and without a problem there is none.
-func configurationApplied(o outcome) *conditions.Desired {
+func configurationApplied(configured bool, refused *Refusal) conditions.Desired {
 	switch {
-	case o.refusal != nil:
-		desired := &conditions.Desired{
-			Status: metav1.ConditionFalse, Reason: o.refusal.Reason, Message: o.refusal.Message,
+	case refused != nil:
+		desired := conditions.Desired{
+			Status: metav1.ConditionFalse, Reason: refused.Reason, Message: refused.Message,
 		}
 		switch {
-		case o.refusal.UnknownManifests:
+		case refused.UnknownManifests:
 			desired.HoldBack = unknownFor
-		case o.refusal.Reason == contract.ReasonConfigurationMissing:
+		case refused.Reason == contract.ReasonConfigurationMissing:
 			desired.HoldBack = missingFor
-		case o.refusal.Reason == contract.ReasonManifestsRefused:
+		case refused.Reason == contract.ReasonManifestsRefused:
 			desired.HoldBack = refusedFor
 		}
 		return desired
-	case o.configured:
-		return &conditions.Desired{
+	case configured:
+		return conditions.Desired{
 			Status: metav1.ConditionTrue, Reason: contract.ReasonConfigurationApplied, Message: appliedMessage,
 		}
 	default:
-		return &conditions.Desired{Absent: true}
+		return conditions.Desired{Absent: true}
 	}
 }

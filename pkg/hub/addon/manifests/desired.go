@@ -3,13 +3,13 @@ package manifests
 import (
 	"bufio"
 	"bytes"
-	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -46,20 +46,21 @@ func newTemplates() (templates, error) {
 	return all, nil
 }
 
-func (t templates) of(v Values) template { return t[cmp.Or(v.Manifests, embedded.Revision)] }
-
-// known returns the template of a revision. A later manager's, which is on the spoke after
+// of returns the template of a revision. A later manager's, which is on the spoke after
 // a rollback, is unknown: the present one replaces it.
-func (t templates) known(v Values) template {
+func (t templates) of(v Values) template {
 	if known, ok := t[v.Manifests]; ok {
 		return known
 	}
 	return t[embedded.Revision]
 }
 
-// jobs returns the clean-up Jobs of a revision.
+// jobs returns the part of a template that runs when the addon is removed.
 func (t templates) jobs(v Values) (template, error) {
-	jobs := t.known(v).jobs()
+	jobs := slices.DeleteFunc(slices.Clone(t.of(v)), func(object runtime.Object) bool {
+		_, isJob := object.(*batchv1.Job)
+		return !isJob
+	})
 	if len(jobs) == 0 {
 		return nil, fmt.Errorf("the manifests of revision %q have no clean-up Job", v.Manifests)
 	}
@@ -96,8 +97,8 @@ func newTemplate(revision string) (template, error) {
 func (t template) render(v Values) ([]*unstructured.Unstructured, error) {
 	rendered := make([]*unstructured.Unstructured, 0, len(t))
 	for _, original := range t {
-		if v.leavesOut(original) {
-			continue
+		if _, isPolicy := original.(*networkingv1.NetworkPolicy); isPolicy && v.NetworkPolicy == nil {
+			continue // these values do not ask for it
 		}
 		object := original.DeepCopyObject()
 		if err := v.fill(object); err != nil {

@@ -1,139 +1,57 @@
 package manifests
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
-	workv1 "open-cluster-management.io/api/work/v1"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
-	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/ownwork"
 )
 
-// Deployed holds the ManifestWorks with which an agent is deployed, as trimmed by WorkTrimmer.
-// At most one of them is on a hosting cluster.
-type Deployed []*workv1.ManifestWork
-
-// Host returns the cluster on which the agent runs if that is not its own.
-func (d Deployed) Host() string {
-	if at := d.onHost(); at >= 0 {
-		return d[at].Namespace
-	}
-	return ""
-}
-
-func (d Deployed) onHost() int {
-	return slices.IndexFunc(d, func(work *workv1.ManifestWork) bool { return ownwork.GuestOf(work) != "" })
-}
-
-// Namespace returns the agent's namespace, or "" if there is no agent.
-func (d Deployed) Namespace() string {
-	if manifest := d.agent(); manifest != nil {
-		return manifest.Object.(metav1.Object).GetNamespace()
-	}
-	return ""
-}
-
-// HasAgent reports whether there is an agent.
-func (d Deployed) HasAgent() bool { return d.agent() != nil }
-
-// agent returns the agent's Deployment, or nil. That of a hosted agent is on its host: the
-// content of a cluster's own ManifestWork must not affect another cluster.
-func (d Deployed) agent() *workv1.Manifest {
-	if at := d.onHost(); at >= 0 {
-		d = d[at : at+1]
-	}
-	for _, work := range d {
-		for i := range work.Spec.Workload.Manifests {
-			manifest := &work.Spec.Workload.Manifests[i]
-			identity, ok := manifest.Object.(*metav1.PartialObjectMetadata)
-			if ok && identity.Kind == "Deployment" && identity.Name == AgentName {
-				return manifest
-			}
-		}
-	}
-	return nil
-}
-
-// Carries reports whether the works were written for these configurations, hashes by name.
-// The framework records in every work the configurations to which the addon refers at that
-// time, and Open Cluster Management considers these applied.
-func (d Deployed) Carries(hashes map[string]string) bool {
-	for _, work := range d {
-		var noted map[string]string
-		if note, ok := work.Annotations[workv1.ManifestConfigSpecHashAnnotationKey]; ok {
-			if err := json.Unmarshal([]byte(note), &noted); err != nil {
-				return false
-			}
-		}
-		if !maps.Equal(noted, hashes) {
-			return false
-		}
-	}
-	return true
-}
-
-// RefusedBySpoke returns what the spoke refused to apply, and why, or "".
-func (d Deployed) RefusedBySpoke() string {
-	for _, work := range d {
-		for _, manifest := range work.Status.ResourceStatus.Manifests {
-			if why := ownwork.Refusal(manifest.Conditions); why != "" {
-				what := manifest.ResourceMeta
-				return fmt.Sprintf("%s %s: %s", what.Resource,
-					strings.TrimPrefix(what.Namespace+"/"+what.Name, "/"), why)
-			}
-		}
-	}
-	return ""
-}
-
-// manifests is Renderers.Held.
-func (d Deployed) manifests(t templates, addonUID string) ([]runtime.Object, error) {
-	agent := d.agent()
-	if agent == nil {
+// Held returns the deployed manifests and the matching clean-up Job, but never the former
+// alone: the framework would conclude that an addon without a Job needs no clean-up. It
+// returns nothing if there is no agent.
+func (r *Renderers) Held(there Deployed, addonUID string) ([]runtime.Object, error) {
+	if there.Agent == nil {
 		return nil, nil
 	}
 	deployment := &appsv1.Deployment{}
-	if err := decodeManifest(agent.Raw, deployment); err != nil {
+	if err := decodeManifest(there.Agent.Raw, deployment); err != nil {
 		return nil, err
 	}
 	values, err := valuesOf(deployment)
 	if err != nil {
 		return nil, err
 	}
-	values.Hosted = d.Host() != ""
-	expected, err := t.expected(values)
+	values.Hosted = there.Host != ""
+	expected, err := r.templates.expected(values)
 	if err != nil {
 		return nil, err
 	}
 	var held []runtime.Object
-	for _, work := range d {
+	for _, work := range there.Works {
 		for _, inWork := range work.Spec.Workload.Manifests {
 			object := &unstructured.Unstructured{}
 			if err := object.UnmarshalJSON(inWork.Raw); err != nil {
 				return nil, err
 			}
-			if values.Hosted && !expected[expectedOf(object, ownwork.GuestOf(work) != "")] {
+			if values.Hosted && !expected[expectedOf(object, work.Namespace == there.Host)] {
 				continue
 			}
 			held = append(held, newManifest(object, inWork.Raw))
 		}
 	}
-	jobs, err := t.jobs(values)
+	jobs, err := r.templates.jobs(values)
 	if err != nil {
 		return nil, err
 	}
@@ -145,27 +63,6 @@ func (d Deployed) manifests(t templates, addonUID string) ([]runtime.Object, err
 		held = append(held, job)
 	}
 	return held, nil
-}
-
-// IsDeployedFor reports whether a ManifestWork on a hosting cluster deploys the agent of
-// this installation of an addon. It has no owner, because it is in another namespace.
-func IsDeployedFor(work *workv1.ManifestWork, addon *addonv1beta1.ManagedClusterAddOn) bool {
-	there := Deployed{work}
-	agent := there.agent()
-	return agent != nil && there.Namespace() == ownwork.HostedNamespace(addon.Namespace) && isOfAddon(*agent, addon)
-}
-
-// RunsFor reports whether a ManifestWork runs the agent, or its clean-up, of this installation
-// of an addon.
-func RunsFor(work *workv1.ManifestWork, addon *addonv1beta1.ManagedClusterAddOn) bool {
-	return slices.ContainsFunc(work.Spec.Workload.Manifests, func(manifest workv1.Manifest) bool {
-		return isOfAddon(manifest, addon)
-	})
-}
-
-// isOfAddon searches the JSON, because the works of all clusters are read for each of their events.
-func isOfAddon(manifest workv1.Manifest, addon *addonv1beta1.ManagedClusterAddOn) bool {
-	return bytes.Contains(manifest.Raw, []byte(`"--addon-uid=`+string(addon.UID)+`"`))
 }
 
 // expectedManifest identifies a manifest that may be held on one of two clusters.
@@ -191,7 +88,7 @@ func (t templates) expected(v Values) (map[expectedManifest]bool, error) {
 		return nil, nil
 	}
 	v.NetworkPolicy = &NetworkPolicy{} // they may be there
-	rendered, err := t.known(v).render(v)
+	rendered, err := t.of(v).render(v)
 	if err != nil {
 		return nil, err
 	}
@@ -203,14 +100,6 @@ func (t templates) expected(v Values) (map[expectedManifest]bool, error) {
 	return all, nil
 }
 
-// jobs returns the part of a template that runs when the addon is removed.
-func (t template) jobs() template {
-	return slices.DeleteFunc(slices.Clone(t), func(object runtime.Object) bool {
-		_, isJob := object.(*batchv1.Job)
-		return !isJob
-	})
-}
-
 // valuesOf returns the values with which an agent was deployed, restricted to those that the
 // clean-up Job uses, too.
 func valuesOf(agent *appsv1.Deployment) (Values, error) {
@@ -220,7 +109,7 @@ func valuesOf(agent *appsv1.Deployment) (Values, error) {
 	}
 	container := pod.Containers[0]
 	values := Values{
-		Manifests:        revisionOf(agent),
+		Manifests:        cmp.Or(agent.Annotations[contract.AnnotationManifests], "1"), // the first is not recorded
 		InstallNamespace: agent.Namespace,
 		Image:            container.Image,
 		PullPolicy:       string(container.ImagePullPolicy),
@@ -275,12 +164,6 @@ func cleanupResources(agent *appsv1.Deployment) *corev1.ResourceRequirements {
 		return nil
 	}
 	return resources
-}
-
-// revisionOf returns the manifest revision of an agent's Deployment. The first revision is
-// not recorded in it.
-func revisionOf(agent *appsv1.Deployment) string {
-	return cmp.Or(agent.Annotations[contract.AnnotationManifests], "1")
 }
 
 // variable returns the value of a proxy's environment variable, as it was before

@@ -11,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
@@ -51,21 +53,32 @@ func deployedWork(t *testing.T, v Values) *workv1.ManifestWork {
 	return trimmedWork(t, NewWorkTrimmer(), full)
 }
 
+// deployedBy is what works say that are owned by the addon.
+func deployedBy(v Values, works ...*workv1.ManifestWork) Deployed {
+	addon := &addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{
+		Namespace: v.ClusterName, UID: types.UID(v.AddonUID),
+	}}
+	for _, work := range works {
+		work.OwnerReferences = []metav1.OwnerReference{{UID: addon.UID}}
+	}
+	return DeployedFor(addon, works)
+}
+
 // The held manifests are exactly the deployed ones, and a clean-up Job that matches the
 // agent.
 func TestHeldManifestsAreTheDeployedOnes(t *testing.T) {
 	v := configured()
 	v.JSONLogs = true
 	work := deployedWork(t, v)
-	there := Deployed{work}
-	if got := there.Namespace(); got != "agents" {
+	there := deployedBy(v, work)
+	if got := there.Namespace; got != "agents" {
 		t.Errorf("namespace %q", got)
 	}
 	templates, err := newTemplates()
 	if err != nil {
 		t.Fatal(err)
 	}
-	held, err := there.manifests(templates, v.AddonUID)
+	held, err := (&Renderers{templates: templates}).Held(there, v.AddonUID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,13 +141,13 @@ func TestLaterManagersAgentIsCleanedUpLikeThePresentOne(t *testing.T) {
 	want := manifesttest.Find[batchv1.Job](t, rendered(t, v), "Job", "cluster-inventory-cleanup")
 	for _, revision := range []string{"1", "2", "3"} {
 		t.Run(revision, func(t *testing.T) {
-			there := Deployed{addontest.OfRevision(t, deployedWork(t, v), revision)}
-			held, err := there.manifests(templates, v.AddonUID)
+			there := deployedBy(v, addontest.OfRevision(t, deployedWork(t, v), revision))
+			held, err := (&Renderers{templates: templates}).Held(there, v.AddonUID)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if len(held) != len(there[0].Spec.Workload.Manifests)+1 {
-				t.Fatalf("%d manifests are held, %d are there", len(held), len(there[0].Spec.Workload.Manifests))
+			if len(held) != len(there.Works[0].Spec.Workload.Manifests)+1 {
+				t.Fatalf("%d manifests are held, %d are there", len(held), len(there.Works[0].Spec.Workload.Manifests))
 			}
 			got := manifesttest.Find[batchv1.Job](t, []*unstructured.Unstructured{
 				held[len(held)-1].(*unstructured.Unstructured)}, "Job", "cluster-inventory-cleanup")
@@ -146,17 +159,18 @@ func TestLaterManagersAgentIsCleanedUpLikeThePresentOne(t *testing.T) {
 }
 
 func TestWithoutACleanupJobNothingIsHeld(t *testing.T) {
-	held, err := Deployed{deployedWork(t, values())}.manifests(templates{}, "u")
+	v := values()
+	held, err := (&Renderers{}).Held(deployedBy(v, deployedWork(t, v)), "u")
 	if err == nil || held != nil {
 		t.Errorf("%d manifests are held without a clean-up Job (%v)", len(held), err)
 	}
 }
 
 func TestWithoutAnAgentNothingIsHeld(t *testing.T) {
-	there := Deployed{{}}
-	held, err := there.manifests(nil, "u")
-	if err != nil || held != nil || there.Namespace() != "" {
-		t.Errorf("%v, %v, namespace %q", held, err, there.Namespace())
+	there := deployedBy(values(), &workv1.ManifestWork{})
+	held, err := (&Renderers{}).Held(there, "u")
+	if err != nil || held != nil || there.Namespace != "" {
+		t.Errorf("%v, %v, namespace %q", held, err, there.Namespace)
 	}
 }
 
@@ -169,23 +183,23 @@ func TestWorksCarryTheConfigurationsTheyWereWrittenFor(t *testing.T) {
 		return work
 	}
 	tests := map[string]struct {
-		works  Deployed
+		works  []*workv1.ManifestWork
 		hashes map[string]string
 		want   bool
 	}{
-		"none":                      {works: Deployed{work("")}, hashes: map[string]string{}, want: true},
-		"none, as an empty list":    {works: Deployed{work("{}")}, hashes: map[string]string{}, want: true},
-		"the same":                  {works: Deployed{work(`{"a":"h1"}`)}, hashes: map[string]string{"a": "h1"}, want: true},
-		"another content":           {works: Deployed{work(`{"a":"h1"}`)}, hashes: map[string]string{"a": "h2"}},
-		"another configuration":     {works: Deployed{work(`{"a":"h1"}`)}, hashes: map[string]string{"b": "h1"}},
-		"none any more":             {works: Deployed{work(`{"a":"h1"}`)}, hashes: map[string]string{}},
-		"one after none":            {works: Deployed{work("")}, hashes: map[string]string{"a": "h1"}},
-		"only one of several works": {works: Deployed{work(`{"a":"h1"}`), work("")}, hashes: map[string]string{"a": "h1"}},
-		"what cannot be read":       {works: Deployed{work("a")}, hashes: map[string]string{}},
+		"none":                      {works: []*workv1.ManifestWork{work("")}, hashes: map[string]string{}, want: true},
+		"none, as an empty list":    {works: []*workv1.ManifestWork{work("{}")}, hashes: map[string]string{}, want: true},
+		"the same":                  {works: []*workv1.ManifestWork{work(`{"a":"h1"}`)}, hashes: map[string]string{"a": "h1"}, want: true},
+		"another content":           {works: []*workv1.ManifestWork{work(`{"a":"h1"}`)}, hashes: map[string]string{"a": "h2"}},
+		"another configuration":     {works: []*workv1.ManifestWork{work(`{"a":"h1"}`)}, hashes: map[string]string{"b": "h1"}},
+		"none any more":             {works: []*workv1.ManifestWork{work(`{"a":"h1"}`)}, hashes: map[string]string{}},
+		"one after none":            {works: []*workv1.ManifestWork{work("")}, hashes: map[string]string{"a": "h1"}},
+		"only one of several works": {works: []*workv1.ManifestWork{work(`{"a":"h1"}`), work("")}, hashes: map[string]string{"a": "h1"}},
+		"what cannot be read":       {works: []*workv1.ManifestWork{work("a")}, hashes: map[string]string{}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := test.works.Carries(test.hashes); got != test.want {
+			if got := (Deployed{Works: test.works}).Carries(test.hashes); got != test.want {
 				t.Errorf("carries them: %t", got)
 			}
 		})
@@ -201,15 +215,15 @@ func TestRefusedBySpoke(t *testing.T) {
 	}
 	work := &workv1.ManifestWork{}
 	work.Status.ResourceStatus.Manifests = []workv1.ManifestCondition{manifest("n", "True", "fine")}
-	if got := (Deployed{work}).RefusedBySpoke(); got != "" {
+	if got := refusedBySpoke([]*workv1.ManifestWork{work}); got != "" {
 		t.Errorf("got %q", got)
 	}
 	work.Status.ResourceStatus.Manifests = append(work.Status.ResourceStatus.Manifests, manifest("n", "False", "no"))
-	if got := (Deployed{work}).RefusedBySpoke(); got != "deployments n/d: no" {
+	if got := refusedBySpoke([]*workv1.ManifestWork{work}); got != "deployments n/d: no" {
 		t.Errorf("got %q", got)
 	}
 	work.Status.ResourceStatus.Manifests = []workv1.ManifestCondition{manifest("", "False", "no")}
-	if got := (Deployed{work}).RefusedBySpoke(); got != "deployments d: no" {
+	if got := refusedBySpoke([]*workv1.ManifestWork{work}); got != "deployments d: no" {
 		t.Errorf("got %q", got)
 	}
 }

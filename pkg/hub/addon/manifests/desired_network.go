@@ -8,16 +8,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 )
-
-// leavesOut reports whether a manifest is one that these values do not ask for.
-func (v Values) leavesOut(object runtime.Object) bool {
-	_, isPolicy := object.(*networkingv1.NetworkPolicy)
-	return isPolicy && v.NetworkPolicy == nil
-}
 
 // egress is what both pods may connect to.
 func (v Values) egress() []networkingv1.NetworkPolicyEgressRule {

@@ -44,7 +44,7 @@ func FuzzHeldWork(f *testing.F) {
 		}}
 		theirs.Spec.Workload.Manifests = []workv1.Manifest{{RawExtension: runtime.RawExtension{Raw: raw}}}
 		work := trimmedWork(t, NewWorkTrimmer(), theirs)
-		held, err := Deployed{work}.manifests(known, v.AddonUID)
+		held, err := (&Renderers{templates: known}).Held(deployedBy(v, work), v.AddonUID)
 		if err != nil || len(held) == 0 {
 			return
 		}

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/lru"
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/ownwork"
@@ -24,6 +25,56 @@ const (
 	// anyHostedNamespace is that of an agent on a hosting cluster.
 	anyHostedNamespace = "{any hosted namespace}"
 )
+
+// keptRenderers is how many renderers are kept: a fleet needs one for each different
+// configuration. Beyond that, an event of a cluster costs a few milliseconds more, and
+// memory stays bounded.
+const keptRenderers = 256
+
+// Renderers has one renderer for all clusters with equal values.
+type Renderers struct {
+	templates templates
+
+	// kept are the renderers used lately, by the JSON of their values.
+	kept *lru.Cache
+}
+
+// NewRenderers returns renderers of all manifest revisions.
+func NewRenderers() (*Renderers, error) {
+	templates, err := newTemplates()
+	if err != nil {
+		return nil, err
+	}
+	return &Renderers{templates: templates, kept: lru.New(keptRenderers)}, nil
+}
+
+// Render returns the manifests of one cluster, and of one installation on it, from values that
+// have nothing of a particular cluster. They are shared between calls and must not be changed.
+func (r *Renderers) Render(values Values, cluster, addonUID string) ([]runtime.Object, error) {
+	renderer, err := r.of(values)
+	if err != nil {
+		return nil, err
+	}
+	return renderer.render(cluster, addonUID)
+}
+
+// of returns the renderer of values that have nothing of a particular cluster.
+func (r *Renderers) of(values Values) (*renderer, error) {
+	encoded, err := json.Marshal(values)
+	if err != nil {
+		return nil, err
+	}
+	key := string(encoded)
+	if kept, ok := r.kept.Get(key); ok {
+		return kept.(*renderer), nil
+	}
+	made, err := newRenderer(r.templates.of(values), values)
+	if err != nil {
+		return nil, err
+	}
+	r.kept.Add(key, made)
+	return made, nil
+}
 
 // renderer renders and encodes the manifests once and, for each cluster, only replaces what
 // identifies it. The framework requests all of them several times per cluster and event,

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"open-cluster-management.io/addon-framework/pkg/addonmanager/constants"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
@@ -66,6 +67,12 @@ func GuestOf(work *workv1.ManifestWork) string {
 		return ""
 	}
 	return name.Guest
+}
+
+// WantedHost returns the cluster on which a cluster's agent should run, empty if that is
+// the cluster itself.
+func WantedHost(addon *addonv1beta1.ManagedClusterAddOn) string {
+	return addon.Annotations[addonv1beta1.HostingClusterNameAnnotationKey]
 }
 
 const (

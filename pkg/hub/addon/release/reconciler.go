@@ -201,10 +201,20 @@ func (r *Reconciler) releaseWorks(ctx context.Context, cluster string) (time.Dur
 // works reads this addon's ManifestWorks of a cluster. Their names decide, because any client
 // may label another ManifestWork.
 func (r *Reconciler) works(ctx context.Context, cluster string) ([]workv1.ManifestWork, error) {
-	if !r.HostedAgents {
-		return r.ownWorks(ctx, cluster)
-	}
 	works := &workv1.ManifestWorkList{}
+	if !r.HostedAgents { // these two, which are for the cluster's own agent, are all
+		for _, name := range ownwork.Names() {
+			key := client.ObjectKey{Namespace: cluster, Name: name}
+			work, err := kube.Get(ctx, r.Live, key, &workv1.ManifestWork{})
+			if err != nil {
+				return nil, err
+			}
+			if work != nil {
+				works.Items = append(works.Items, *work)
+			}
+		}
+		return works.Items, nil
+	}
 	ours := client.MatchingLabels{addonv1beta1.AddonLabelKey: contract.AddonName}
 	if err := r.Live.List(ctx, works, client.InNamespace(cluster), ours); err != nil {
 		return nil, fmt.Errorf("listing the ManifestWorks of cluster %s: %w", cluster, err)
@@ -213,22 +223,6 @@ func (r *Reconciler) works(ctx context.Context, cluster string) ([]workv1.Manife
 		_, ok := ownwork.ReadName(&work)
 		return !ok
 	}), nil
-}
-
-// ownWorks reads the ManifestWorks for a cluster's own agent.
-func (r *Reconciler) ownWorks(ctx context.Context, cluster string) ([]workv1.ManifestWork, error) {
-	var works []workv1.ManifestWork
-	for _, name := range ownwork.Names() {
-		key := client.ObjectKey{Namespace: cluster, Name: name}
-		work, err := kube.Get(ctx, r.Live, key, &workv1.ManifestWork{})
-		if err != nil {
-			return nil, err
-		}
-		if work != nil {
-			works = append(works, *work)
-		}
-	}
-	return works, nil
 }
 
 // allWorks reads an addon's ManifestWorks, on its own cluster and on a hosting cluster.
