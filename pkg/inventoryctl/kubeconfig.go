@@ -102,7 +102,7 @@ func (k *kubeconfigOptions) run(cmd *cobra.Command, names []string) error {
 		if len(k.where) > 0 || k.fromPlacement != "" {
 			return printLine(k.ErrOut, "No ClusterProfiles in namespace "+namespace+" are chosen.")
 		}
-		return (&listOptions{options: k.options}).explainNothing(ctx, hub, namespace)
+		return k.explainNothing(ctx, hub, namespace)
 	}
 	return k.note(namespace, names, chosen)
 }
@@ -170,7 +170,7 @@ func (k *kubeconfigOptions) choose(
 			k.add(&chosen, p)
 		}
 	})
-	return chosen, (&listOptions{options: k.options}).failure(hub, namespace, hidden, err)
+	return chosen, listed(hub, namespace, hidden, err)
 }
 
 func (k *kubeconfigOptions) add(chosen *chosenProfiles, p *inventoryv1alpha1.ClusterProfile) {

@@ -168,7 +168,7 @@ func (l *listOptions) printTable(ctx context.Context, hub *gather.Hub, namespace
 		}
 	})
 	counts := counter.Counts()
-	switch err := l.failure(hub, namespace, hidden, err); {
+	switch err := listed(hub, namespace, hidden, err); {
 	case err != nil:
 		return 0, err
 	case len(counts) > 0:
@@ -231,13 +231,14 @@ func (l *listOptions) printObjects(
 		p.SetManagedFields(nil)
 		list.Items = append(list.Items, *p)
 	})
-	if err := l.failure(hub, namespace, hidden, err); err != nil {
+	if err := listed(hub, namespace, hidden, err); err != nil {
 		return 0, err
 	}
 	return len(list.Items), printer.PrintObj(list, l.Out)
 }
 
-func (l *listOptions) failure(hub *gather.Hub, namespace string, hidden bool, err error) error {
+// listed returns the error for profiles that could not be listed.
+func listed(hub *gather.Hub, namespace string, hidden bool, err error) error {
 	switch {
 	case err != nil:
 		return advise(err, hub.Host)
@@ -254,9 +255,9 @@ func (l *listOptions) failure(hub *gather.Hub, namespace string, hidden bool, er
 
 // explainNothing reports that there are no profiles. A namespace that does not exist is a
 // mistake.
-func (l *listOptions) explainNothing(ctx context.Context, hub *gather.Hub, namespace string) error {
+func (o *options) explainNothing(ctx context.Context, hub *gather.Hub, namespace string) error {
 	if namespace == "" {
-		return printLine(l.ErrOut, "No ClusterProfiles found.")
+		return printLine(o.ErrOut, "No ClusterProfiles found.")
 	}
 	exists, err := hub.Namespace(ctx, namespace)
 	switch {
@@ -265,7 +266,7 @@ func (l *listOptions) explainNothing(ctx context.Context, hub *gather.Hub, names
 	case !exists:
 		return noNamespace(namespace)
 	default:
-		return printLine(l.ErrOut, "No ClusterProfiles found in namespace "+namespace+
+		return printLine(o.ErrOut, "No ClusterProfiles found in namespace "+namespace+
 			": kubectl inventory explain CLUSTER -n "+namespace+" says why a cluster is missing.")
 	}
 }

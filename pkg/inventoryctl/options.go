@@ -12,6 +12,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/cli-runtime/pkg/printers"
 
+	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/decide"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/gather"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/show"
 )
@@ -21,6 +22,7 @@ type options struct {
 	genericiooptions.IOStreams
 	config    *genericclioptions.ConfigFlags
 	chunkSize int64
+	format    string // of commands that print a text, JSON or YAML
 	now       func() time.Time
 }
 
@@ -76,22 +78,40 @@ func (o *options) namespace() (name string, given bool, err error) {
 
 // colors returns a palette that is on if the output is a terminal that wants colours.
 func (o *options) colors() show.Palette {
-	return show.NewPalette(printers.AllowsColorOutput(o.Out))
+	return show.Palette(printers.AllowsColorOutput(o.Out))
 }
 
-// addOutput adds the flag -o of subcommands that print a text, JSON or YAML.
-func addOutput(cmd *cobra.Command, output *string) {
-	cmd.Flags().StringVarP(output, "output", "o", *output, "output format: json or yaml (default: text)")
-}
-
-// checkOutput checks what addOutput has read.
-func checkOutput(output string) error {
-	switch output {
-	case show.FormatText, show.FormatJSON, show.FormatYAML:
-		return nil
-	default:
-		return fmt.Errorf("--output: %q is neither json nor yaml", output)
+// addOutput adds the flag -o to a command that prints a text, JSON or YAML. It is checked before the
+// command runs.
+func (o *options) addOutput(cmd *cobra.Command) {
+	cmd.Flags().StringVarP(&o.format, "output", "o", show.FormatText, "output format: json or yaml (default: text)")
+	cmd.PreRunE = func(*cobra.Command, []string) error {
+		switch o.format {
+		case show.FormatText, show.FormatJSON, show.FormatYAML:
+			return nil
+		default:
+			return fmt.Errorf("--output: %q is neither json nor yaml", o.format)
+		}
 	}
+}
+
+// printFindings prints a value, which contains findings, in the chosen format. It returns errMissing
+// if one of the findings requires action.
+func (o *options) printFindings(value any, findings []decide.Finding, printText func()) error {
+	if o.format == show.FormatText {
+		printText()
+	} else if err := show.Structured(o.Out, o.format, value); err != nil {
+		return err
+	}
+	if decide.FirstWrong(findings) != nil {
+		return errMissing
+	}
+	return nil
+}
+
+// printChecks is printFindings for a list of findings, whose name is a key in JSON and YAML.
+func (o *options) printChecks(name string, checks []decide.Finding) error {
+	return o.printFindings(map[string]any{name: checks}, checks, func() { show.Checks(o.Out, checks, o.colors()) })
 }
 
 // noNamespace is the error for a namespace that does not exist.

@@ -1,6 +1,11 @@
 package decide
 
-import "open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/docs"
+import (
+	"fmt"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/docs"
+)
 
 // State is the state of one step or check.
 type State string
@@ -39,9 +44,10 @@ func FirstWrong(findings []Finding) *Finding {
 	return nil
 }
 
-// Presence says whether something exists, and whether the reader may know.
-type Presence struct {
-	Found, Hidden bool
+// Object is an object that may be absent or hidden.
+type Object[T any] struct {
+	Object *T // nil if absent or hidden
+	Hidden bool
 }
 
 // Explanation is a chain of steps, and whether everything visible in it is well.
@@ -69,6 +75,16 @@ func notConfigured(name, text string) Finding {
 // notVisible says that something decisive may not be read.
 func notVisible(name, kinds string) Finding {
 	return Finding{Name: name, State: NotVisible, Text: "you may not read " + kinds}
+}
+
+// describeAddon is the command that shows the addon of a cluster, with its conditions.
+func describeAddon(cluster string) string {
+	return fmt.Sprintf("kubectl describe managedclusteraddon %s -n %s", contract.AddonName, cluster)
+}
+
+// EnableAddon is the command that installs the addon on clusters, whose names are separated by commas.
+func EnableAddon(clusters string) string {
+	return fmt.Sprintf("clusteradm addon enable --names %s --clusters %s", contract.AddonName, clusters)
 }
 
 func ok(name, text string) Finding { return Finding{Name: name, State: OK, Text: text} }

@@ -13,9 +13,6 @@ const maxDiffClusters = 5
 
 // Diff prints what would change, a line for each action, namespace and reason.
 func Diff(out io.Writer, d decide.Difference) error {
-	columns := []column{
-		{name: "Action"}, {name: "Namespace"}, {name: "Count"}, {name: "Clusters"}, {name: "Reason or fields"},
-	}
 	groups := d.Groups()
 	rows := make([][]string, 0, len(groups))
 	for _, group := range groups {
@@ -28,5 +25,6 @@ func Diff(out io.Writer, d decide.Difference) error {
 			kube.ListNames(group.Clusters, maxDiffClusters), what,
 		})
 	}
-	return printTable(out, columns, rows, false, true)
+	return printTable(
+		out, columnsOf("Action", "Namespace", "Count", "Clusters", "Reason or fields"), rows, false, true)
 }

@@ -27,18 +27,20 @@ type ListOptions struct {
 
 // List prints profiles, one to a line.
 func List(out io.Writer, profiles []decide.Profile, opts ListOptions) error {
-	var columns []column
+	var shown []column
 	if opts.Namespaces {
-		columns = append(columns, column{name: "Namespace"})
+		shown = columnsOf("Namespace")
 	}
-	columns = append(columns,
-		column{name: "Name"}, column{name: "Version"}, column{name: "Health"}, column{name: "Access"})
+	shown = append(shown, columnsOf("Name", "Version", "Health", "Access")...)
 	for _, property := range opts.Properties {
-		columns = append(columns, column{name: kube.Shorten(property, maxCellBytes)})
+		shown = append(shown, columnsOf(kube.Shorten(property, maxCellBytes))...)
 	}
-	columns = append(columns,
-		column{name: "Newest value"}, column{"Joined", true}, column{"Clusterset", true}, column{"Properties", true},
-		column{"Manager", true}, column{name: "Age"})
+	shown = append(shown, columnsOf("Newest value")...)
+	for _, wide := range columnsOf("Joined", "Clusterset", "Properties", "Manager") {
+		wide.Priority = 1
+		shown = append(shown, wide)
+	}
+	shown = append(shown, columnsOf("Age")...)
 	rows := make([][]string, 0, len(profiles))
 	for _, p := range profiles {
 		var row []string
@@ -50,7 +52,7 @@ func List(out io.Writer, profiles []decide.Profile, opts ListOptions) error {
 		rows = append(rows, append(row, age(p.Newest, opts.Now), p.Joined, p.Set, strconv.Itoa(p.Properties), p.Manager,
 			age(p.Created, opts.Now)))
 	}
-	return printTable(out, columns, rows, opts.Wide, opts.Headers)
+	return printTable(out, shown, rows, opts.Wide, opts.Headers)
 }
 
 // age returns how long ago a time was; "" for the zero time. A time that is yet to come by this
@@ -64,12 +66,11 @@ func age(at, now time.Time) string {
 
 // Counts prints how many clusters have each value of a property.
 func Counts(out io.Writer, property string, counts []decide.Count, headers bool) error {
-	shown := []column{{name: kube.Shorten(property, maxCellBytes)}, {name: "Clusters"}}
 	rows := make([][]string, 0, len(counts))
 	for _, count := range counts {
 		rows = append(rows, []string{count.Value, strconv.Itoa(count.Clusters)})
 	}
-	return printTable(out, shown, rows, false, headers)
+	return printTable(out, columnsOf(kube.Shorten(property, maxCellBytes), "Clusters"), rows, false, headers)
 }
 
 // CustomColumns returns a printer of lists in columns that the user defines.

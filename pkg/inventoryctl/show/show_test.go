@@ -101,11 +101,11 @@ func TestExplanation(t *testing.T) {
 		{Age: "42m", Type: "Normal", Reason: "ProfilesWithheld", Object: "ManagedClusterSetBinding prod", Text: "west is out"},
 	}
 	var plain, colored, property bytes.Buffer
-	Explanation(&plain, e, NewPalette(false))
+	Explanation(&plain, e, false)
 	golden.Check(t, "explanation", plain.String())
-	Explanation(&colored, e, NewPalette(true))
+	Explanation(&colored, e, true)
 	golden.Check(t, "explanation-colors", fmt.Sprintf("%q\n", colored.String()))
-	Explanation(&property, decide.Explanation{Cluster: "east", Property: "region.example.com", Steps: e.Steps[:1]}, Palette{})
+	Explanation(&property, decide.Explanation{Cluster: "east", Property: "region.example.com", Steps: e.Steps[:1]}, false)
 	golden.Check(t, "explanation-property", property.String())
 }
 
@@ -115,7 +115,7 @@ func TestChecks(t *testing.T) {
 		{Name: "addon", State: decide.OK, Text: "the addon is installed on the hub"},
 		{Name: "claim limit", State: decide.Problem, Text: "cuts off", Fix: "raise it"},
 		{Name: "tokens", State: decide.NotConfigured, Text: "no account"},
-	}, Palette{})
+	}, false)
 	golden.Check(t, "checks", out.String())
 }
 

@@ -58,17 +58,6 @@ func glob(pattern string) *regexp.Regexp {
 	return regexp.MustCompile(`(?s)^` + quoted + `$`)
 }
 
-// Properties returns the names of the properties that the conditions are about.
-func (c Conditions) Properties() []string {
-	var names []string
-	for _, one := range c {
-		if !slices.Contains(names, one.property) {
-			names = append(names, one.property)
-		}
-	}
-	return names
-}
-
 // Match reports whether a profile meets all conditions.
 func (c Conditions) Match(profile *inventoryv1alpha1.ClusterProfile) bool {
 	return c.MatchProperties(profile.Status.Properties)

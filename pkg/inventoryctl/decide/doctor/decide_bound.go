@@ -80,7 +80,7 @@ func (b BoundFacts) check() decide.Finding {
 		first = first[:min(len(first), decide.MaxClusters)]
 		return problem(name, fmt.Sprintf("%d of %d clusters in bound sets do not have the addon (%s)", len(b.Missing),
 			b.Total, clusterNames(b.Missing)),
-			fmt.Sprintf("clusteradm addon enable --names %s --clusters %s", contract.AddonName, strings.Join(first, ",")))
+			decide.EnableAddon(strings.Join(first, ",")))
 	default:
 		return ok(name, fmt.Sprintf("all %d clusters in bound sets have the addon", b.Total))
 	}
