@@ -73,18 +73,15 @@ func (c *checkAccessOptions) run(cmd *cobra.Command, cluster string) error {
 		way.Address, err = kubeconfig.ClusterOf(profile, c.provider)
 	}
 	if err != nil {
-		return c.printChecks("hops", []decide.Finding{
-			{Name: hopProfile, State: decide.Problem, Text: err.Error(), Fix: explain},
-		})
+		return c.printChecks("hops", []decide.Finding{decide.Problem.FixedBy(hopProfile, err.Error(), explain)})
 	}
-	way.Exec = execOf(programName(), way.Namespace, arguments, env)(c.account)
+	way.Exec = execOf(way.Namespace, arguments, env)(c.account)
 	hops, err := reach.Check(cmd.Context(), way)
 	if err != nil {
 		return err
 	}
-	return c.printChecks("hops", append([]decide.Finding{
-		{Name: hopProfile, State: decide.OK, Text: "the ClusterProfile publishes " + way.Address.Server},
-	}, hops...))
+	published := decide.OK.Finding(hopProfile, "the ClusterProfile publishes "+way.Address.Server)
+	return c.printChecks("hops", append([]decide.Finding{published}, hops...))
 }
 
 // hopProfile is where the way begins.

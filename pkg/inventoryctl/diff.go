@@ -38,12 +38,9 @@ func newDiffCommand(o *options) *cobra.Command {
 }
 
 func (d *diffOptions) run(ctx context.Context) error {
-	namespace, given, err := d.namespace()
+	_, namespace, err := d.namespace()
 	if err != nil {
 		return err
-	}
-	if !given {
-		namespace = ""
 	}
 	hub, err := d.hub()
 	if err != nil {

@@ -43,7 +43,7 @@ func (o *options) explain(ctx context.Context, cluster string, property []string
 	if err := checkCluster(cluster); err != nil {
 		return err
 	}
-	namespace, given, err := o.namespace()
+	namespace, scope, err := o.namespace()
 	if chosen := *o.config.ClusterName; err != nil && chosen != "" {
 		return fmt.Errorf("%w (--cluster chooses a cluster of the kubeconfig; a property of a cluster of the fleet is "+
 			"explained by: kubectl inventory explain CLUSTER PROPERTY)", err)
@@ -60,10 +60,6 @@ func (o *options) explain(ctx context.Context, cluster string, property []string
 	name := property[0]
 	if name == "" || len(name) > contract.MaxPropertyNameBytes {
 		return fmt.Errorf("%s is not a property name", kube.Quote(name))
-	}
-	scope := ""
-	if given {
-		scope = namespace
 	}
 	return o.explainProperty(ctx, hub, name, cluster, scope, namespace)
 }
@@ -110,5 +106,5 @@ func (o *options) explainProperty(
 }
 
 func (o *options) printExplanation(e decide.Explanation) error {
-	return o.printFindings(e, e.Steps, func() { show.Explanation(o.Out, e, o.colors()) })
+	return o.printFindings(e, e.Steps, func(p show.Palette) { show.Explanation(o.Out, e, p) })
 }

@@ -59,7 +59,7 @@ func (m *matrixOptions) run(ctx context.Context, wanted []string) error {
 	if !slices.Contains([]string{"auto", "always", "never"}, m.fold) {
 		return fmt.Errorf("--fold: %q is not one of auto, always, never", m.fold)
 	}
-	namespace, given, err := m.namespace()
+	own, given, err := m.namespace()
 	if err != nil {
 		return err
 	}
@@ -67,11 +67,7 @@ func (m *matrixOptions) run(ctx context.Context, wanted []string) error {
 	if err != nil {
 		return err
 	}
-	scope := ""
-	if given {
-		scope = namespace
-	}
-	snapshot, scope, err := m.snapshot(ctx, hub, scope, namespace)
+	snapshot, scope, err := m.snapshot(ctx, hub, given, own)
 	if err != nil {
 		return advise(err, hub.Host)
 	}
@@ -92,7 +88,7 @@ func (m *matrixOptions) run(ctx context.Context, wanted []string) error {
 	}
 	result := decide.MatrixOf(snapshot, namespaces, clusters, snapshot.HiddenProfiles, !isFolded || m.format != show.FormatText)
 	result.NotVisible = decide.HiddenKinds(snapshot.Hidden, snapshot.HiddenProfiles)
-	if err := m.print(result, isFolded); err != nil || given || scope == "" {
+	if err := m.print(result, isFolded); err != nil || given != "" || scope == "" {
 		return err
 	}
 	return printLine(m.ErrOut, "Other namespaces than "+scope+" are not visible to you.")
@@ -167,9 +163,7 @@ func selected(known, wanted []string, hidden bool) ([]string, error) {
 			return nil, noCluster(name)
 		}
 	}
-	wanted = slices.Clone(wanted)
-	slices.Sort(wanted)
-	return slices.Compact(wanted), nil
+	return kube.SortedNames(wanted), nil
 }
 
 // noCluster is the error for a cluster that does not exist.

@@ -63,22 +63,20 @@ func progress(out io.Writer) func(kind string, count int) {
 	return func(kind string, count int) { fmt.Fprintf(out, "\rreading %s: %d\x1b[K\r", kind, count) }
 }
 
-// namespace returns the namespace that the flags or the kubeconfig select. given is true if
-// it was a flag.
-func (o *options) namespace() (name string, given bool, err error) {
-	name, given, err = o.config.ToRawKubeConfigLoader().Namespace()
+// namespace returns the namespace that the flags or the kubeconfig select. scope is the same if it was a
+// flag, and otherwise empty.
+func (o *options) namespace() (name, scope string, err error) {
+	name, given, err := o.config.ToRawKubeConfigLoader().Namespace()
 	if err != nil {
-		return "", false, advise(err, "")
+		return "", "", advise(err, "")
 	}
 	if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
-		return "", false, fmt.Errorf("--namespace: %q is not a namespace name", name)
+		return "", "", fmt.Errorf("--namespace: %q is not a namespace name", name)
 	}
-	return name, given, nil
-}
-
-// colors returns a palette that is on if the output is a terminal that wants colours.
-func (o *options) colors() show.Palette {
-	return show.Palette(printers.AllowsColorOutput(o.Out))
+	if given {
+		scope = name
+	}
+	return name, scope, nil
 }
 
 // addOutput adds the flag -o to a command that prints a text, JSON or YAML. It is checked before the
@@ -97,9 +95,9 @@ func (o *options) addOutput(cmd *cobra.Command) {
 
 // printFindings prints a value, which contains findings, in the chosen format. It returns errMissing
 // if one of the findings requires action.
-func (o *options) printFindings(value any, findings []decide.Finding, printText func()) error {
+func (o *options) printFindings(value any, findings []decide.Finding, printText func(show.Palette)) error {
 	if o.format == show.FormatText {
-		printText()
+		printText(show.Palette(printers.AllowsColorOutput(o.Out)))
 	} else if err := show.Structured(o.Out, o.format, value); err != nil {
 		return err
 	}
@@ -111,7 +109,7 @@ func (o *options) printFindings(value any, findings []decide.Finding, printText 
 
 // printChecks is printFindings for a list of findings, whose name is a key in JSON and YAML.
 func (o *options) printChecks(name string, checks []decide.Finding) error {
-	return o.printFindings(map[string]any{name: checks}, checks, func() { show.Checks(o.Out, checks, o.colors()) })
+	return o.printFindings(map[string]any{name: checks}, checks, func(p show.Palette) { show.Checks(o.Out, checks, p) })
 }
 
 // noNamespace is the error for a namespace that does not exist.

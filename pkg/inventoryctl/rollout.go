@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -67,7 +68,7 @@ func (r *rolloutOptions) run(ctx context.Context) error {
 		if report, err = r.read(ctx, hub); err != nil {
 			return err
 		}
-		if report.DiffersFrom(printed) {
+		if !reflect.DeepEqual(report, printed) {
 			if err := r.print(report); err != nil {
 				return err
 			}

@@ -264,8 +264,8 @@ func (p PairFacts) IsTied() bool {
 // memberSteps says which member id the cluster does not get, or shares. Usually there is nothing
 // to say.
 func (p PairFacts) memberSteps() []Finding {
-	if step := p.Members.step(p.Namespace, p.Cluster); step != nil {
-		return []Finding{*step}
+	if steps := p.Members.steps(p.Namespace, p.Cluster); steps != nil {
+		return steps
 	}
 	profile := p.Facts.Profile
 	if p.Facts.Cluster == nil || profile == nil || !rule.IsMarked(profile) || !p.Members.HiddenClusters ||
@@ -356,7 +356,7 @@ func (p PairFacts) copiedStep(wanted []string, text string) Finding {
 	case state == Failed:
 		return missing(stepToken, kube.Shorten(why, MaxMessageBytes), describeAddon(p.Cluster))
 	case p.Facts.Hidden.Addons:
-		return Finding{Name: stepToken, State: NotVisible, Text: why}
+		return NotVisible.Finding(stepToken, why)
 	default:
 		return notConfigured(stepToken, why)
 	}

@@ -7,13 +7,9 @@ import (
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	appsv1 "k8s.io/api/apps/v1"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
-	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
 	authv1beta1 "open-cluster-management.io/managed-serviceaccount/apis/authentication/v1beta1"
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
@@ -48,36 +44,22 @@ func (h *Hub) Examine(ctx context.Context, now time.Time) (doctor.HubFacts, erro
 	var f doctor.HubFacts
 	for _, step := range []func() error{
 		func() error { return h.readStrategy(ctx, &f) },
-		func() (err error) {
-			f.Manager.Lease, err = object[coordinationv1.Lease](ctx, h, "Leases", f.Manager.Namespace, contract.LeaseName)
-			return err
-		},
+		func() error { return load(ctx, h, "Leases", f.Manager.Namespace, contract.LeaseName, &f.Manager.Lease) },
 		func() error { return h.readPolicies(ctx, &f.Policies) },
-		func() (err error) {
-			f.Registration, err = h.deployment(ctx, doctor.RegistrationNamespace, doctor.RegistrationDeployment)
-			return err
+		func() error {
+			return load(
+				ctx, h, "Deployments", doctor.RegistrationNamespace, doctor.RegistrationDeployment, &f.Registration)
 		},
-		func() (err error) {
-			f.RegistrationRole, err = h.role(ctx, f.Manager.Settings.RegistrationClusterRole)
-			return err
+		func() error {
+			return load(ctx, h, "ClusterRoles", "", f.Manager.Settings.RegistrationClusterRole, &f.RegistrationRole)
 		},
-		func() (err error) {
-			f.Proxy, err = h.deployment(ctx, f.Manager.Settings.ClusterProxyNamespace, upstream.ProxyDeployment)
-			return err
+		func() error {
+			return load(ctx, h, "Deployments", f.Manager.Settings.ClusterProxyNamespace, upstream.ProxyDeployment, &f.Proxy)
 		},
 		func() error { return h.readImpersonation(ctx, &f) },
-		func() (err error) {
-			f.Syncer, err = h.role(ctx, contract.UpstreamSyncerClusterRole)
-			return err
-		},
-		func() (err error) {
-			f.Profiles, err = h.definition(ctx, rule.ProfileCRD)
-			return err
-		},
-		func() (err error) {
-			f.Addons, err = h.definition(ctx, doctor.AddonCRD)
-			return err
-		},
+		func() error { return load(ctx, h, "ClusterRoles", "", contract.UpstreamSyncerClusterRole, &f.Syncer) },
+		func() error { return load(ctx, h, "CustomResourceDefinitions", "", rule.ProfileCRD, &f.Profiles) },
+		func() error { return load(ctx, h, "CustomResourceDefinitions", "", doctor.AddonCRD, &f.Addons) },
 		func() error { return h.readRights(ctx, &f) },
 		func() error { return h.readAgents(ctx, &f) },
 		func() (err error) {
@@ -117,12 +99,11 @@ func (h *Hub) readStrategy(ctx context.Context, f *doctor.HubFacts) (err error) 
 		return nil
 	}
 	for _, one := range strategy.Placements {
-		placement, err := object[clusterv1beta1.Placement](ctx, h, "Placements", one.Namespace, one.Name)
-		if err != nil {
+		placement := doctor.InstallPlacement{Ref: one.PlacementRef}
+		if err := load(ctx, h, "Placements", one.Namespace, one.Name, &placement.Object); err != nil {
 			return err
 		}
-		f.Strategy.Placements = append(f.Strategy.Placements,
-			doctor.InstallPlacement{Ref: one.PlacementRef, Object: placement})
+		f.Strategy.Placements = append(f.Strategy.Placements, placement)
 	}
 	return nil
 }
@@ -133,8 +114,7 @@ func (h *Hub) manager(
 	ctx context.Context, definition *addonv1beta1.ClusterManagementAddOn,
 ) (doctor.ManagerFacts, error) {
 	m := doctor.ManagerFacts{Namespace: doctor.ManagerNamespace(definition), Settings: settings.Default()}
-	var err error
-	m.Deployment, err = h.deployment(ctx, m.Namespace, contract.ManagerDeployment)
+	err := load(ctx, h, "Deployments", m.Namespace, contract.ManagerDeployment, &m.Deployment)
 	if m.Deployment.Object != nil {
 		m.Settings = settings.Of(m.Deployment.Object)
 	}
@@ -216,11 +196,11 @@ func (h *Hub) Rollout(ctx context.Context) (rollout.Facts, error) {
 func (h *Hub) readPolicies(ctx context.Context, f *doctor.PolicyFacts) error {
 	var roles []*rbacv1.ClusterRole
 	for _, name := range policies.Roles() {
-		role, err := h.role(ctx, name)
+		role, _, err := read[rbacv1.ClusterRole](ctx, h, "ClusterRoles", "", name)
 		if err != nil {
 			return err
 		}
-		roles = append(roles, role.Object)
+		roles = append(roles, role)
 	}
 	for _, one := range policies.All() {
 		policy, hidden, err := read[admissionregistrationv1.ValidatingAdmissionPolicy](
@@ -256,8 +236,9 @@ func (h *Hub) readImpersonation(ctx context.Context, f *doctor.HubFacts) (err er
 		var found []decide.Object[addonv1beta1.AddOnDeploymentConfig]
 		for _, key := range keys {
 			if _, isKnown := known[key]; !isKnown && err == nil {
-				known[key], err = object[addonv1beta1.AddOnDeploymentConfig](
-					ctx, h, "AddOnDeploymentConfigs", key.Namespace, key.Name)
+				var config decide.Object[addonv1beta1.AddOnDeploymentConfig]
+				err = load(ctx, h, "AddOnDeploymentConfigs", key.Namespace, key.Name, &config)
+				known[key] = config
 			}
 			found = append(found, known[key])
 		}
@@ -266,27 +247,14 @@ func (h *Hub) readImpersonation(ctx context.Context, f *doctor.HubFacts) (err er
 	return err
 }
 
-func (h *Hub) deployment(ctx context.Context, namespace, name string) (decide.Object[appsv1.Deployment], error) {
-	return object[appsv1.Deployment](ctx, h, "Deployments", namespace, name)
-}
-
-func (h *Hub) role(ctx context.Context, name string) (decide.Object[rbacv1.ClusterRole], error) {
-	return object[rbacv1.ClusterRole](ctx, h, "ClusterRoles", "", name)
-}
-
-func (h *Hub) definition(
-	ctx context.Context, name string,
-) (decide.Object[apiextensionsv1.CustomResourceDefinition], error) {
-	return object[apiextensionsv1.CustomResourceDefinition](ctx, h, "CustomResourceDefinitions", "", name)
-}
-
-// object reads one object into the form that decisions take.
-func object[T any, P interface {
+// load reads one object into the form that decisions take.
+func load[T any, P interface {
 	*T
 	client.Object
-}](ctx context.Context, h *Hub, kind, namespace, name string) (decide.Object[T], error) {
+}](ctx context.Context, h *Hub, kind, namespace, name string, into *decide.Object[T]) error {
 	found, hidden, err := read[T, P](ctx, h, kind, namespace, name)
-	return decide.Object[T]{Object: (*T)(found), Hidden: hidden}, err
+	into.Object, into.Hidden = found, hidden
+	return err
 }
 
 func (h *Hub) readRights(ctx context.Context, f *doctor.HubFacts) error {

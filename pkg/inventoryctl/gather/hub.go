@@ -147,8 +147,8 @@ func (h *Hub) mayList(ctx context.Context, group, resource string) (bool, error)
 
 // Namespace reports whether a namespace exists. It returns true if the reader may not know.
 func (h *Hub) Namespace(ctx context.Context, name string) (bool, error) {
-	found, hidden, err := h.get(ctx, "Namespaces", "", name, kube.Partial(kube.NamespaceKind))
-	return found || hidden, err
+	namespace, hidden, err := h.namespace(ctx, name)
+	return namespace != nil || hidden, err
 }
 
 // mostNames is how many names of clusters are read to complete a command line.

@@ -44,7 +44,10 @@ func (h *Hub) Pair(ctx context.Context, namespace, cluster string) (decide.PairF
 			facts.Facts.Addon, hidden.Addons, err = h.addon(ctx, cluster, contract.AddonName)
 			return err
 		},
-		func() error { return h.readNamespace(ctx, namespace, &facts) },
+		func() (err error) {
+			facts.Facts.Namespace, hidden.Namespaces, err = h.namespace(ctx, namespace)
+			return err
+		},
 		func() error { return h.readBindings(ctx, namespace, &facts.Facts) },
 		func() error {
 			found, err := h.placements(ctx, namespace, hidden)
@@ -56,7 +59,12 @@ func (h *Hub) Pair(ctx context.Context, namespace, cluster string) (decide.PairF
 			facts.Proxy.Object, facts.Proxy.Hidden, err = h.addon(ctx, cluster, proxyAddon)
 			return err
 		},
-		func() error { return h.readAccounts(ctx, &facts) },
+		func() (err error) {
+			facts.HiddenAccounts, err = h.EachAccount(ctx, cluster, func(a *authv1beta1.ManagedServiceAccount) {
+				facts.Accounts = append(facts.Accounts, a)
+			})
+			return err
+		},
 		func() error { return h.readEvents(ctx, &facts) },
 	} {
 		if err := step(); err != nil {
@@ -75,18 +83,20 @@ func (h *Hub) addon(ctx context.Context, cluster, name string) (*addonv1beta1.Ma
 }
 
 // installation reads the ClusterManagementAddOn, which is absent if the addon is not installed on the hub.
-func (h *Hub) installation(ctx context.Context) (decide.Object[addonv1beta1.ClusterManagementAddOn], error) {
-	return object[addonv1beta1.ClusterManagementAddOn](ctx, h, "ClusterManagementAddOns", "", contract.AddonName)
+func (h *Hub) installation(
+	ctx context.Context,
+) (installation decide.Object[addonv1beta1.ClusterManagementAddOn], err error) {
+	err = load(ctx, h, "ClusterManagementAddOns", "", contract.AddonName, &installation)
+	return installation, err
 }
 
-func (h *Hub) readNamespace(ctx context.Context, name string, facts *decide.PairFacts) error {
+func (h *Hub) namespace(ctx context.Context, name string) (*metav1.PartialObjectMetadata, bool, error) {
 	namespace := kube.Partial(kube.NamespaceKind)
 	found, hidden, err := h.get(ctx, "Namespaces", "", name, namespace)
-	if found {
-		facts.Facts.Namespace = namespace
+	if !found {
+		namespace = nil
 	}
-	facts.Facts.Hidden.Namespaces = hidden
-	return err
+	return namespace, hidden, err
 }
 
 // readBindings reads a namespace's bindings and the set of each.
@@ -109,14 +119,6 @@ func (h *Hub) readProfile(ctx context.Context, facts *decide.PairFacts) (err err
 	if _, unserved := errors.AsType[*UnservedError](err); unserved {
 		facts.NoProfileAPI, err = true, nil
 	}
-	return err
-}
-
-// readAccounts reads the cluster's accounts that may be copied.
-func (h *Hub) readAccounts(ctx context.Context, facts *decide.PairFacts) (err error) {
-	facts.HiddenAccounts, err = h.EachAccount(ctx, facts.Cluster, func(a *authv1beta1.ManagedServiceAccount) {
-		facts.Accounts = append(facts.Accounts, a)
-	})
 	return err
 }
 

@@ -79,9 +79,8 @@ func (h *Hub) Snapshot(ctx context.Context, opts SnapshotOptions) (*Snapshot, er
 
 func (s *Snapshot) readNamespaces(ctx context.Context, h *Hub, opts SnapshotOptions) (err error) {
 	if opts.Namespace != "" {
-		namespace := kube.Partial(kube.NamespaceKind)
-		found, hidden, err := h.get(ctx, "Namespaces", "", opts.Namespace, namespace)
-		if found {
+		namespace, hidden, err := h.namespace(ctx, opts.Namespace)
+		if namespace != nil {
 			s.namespaces[opts.Namespace] = namespace
 		}
 		s.Hidden.Namespaces = hidden

@@ -1,6 +1,7 @@
 package show
 
 import (
+	"cmp"
 	"io"
 	"strconv"
 
@@ -16,13 +17,9 @@ func Diff(out io.Writer, d decide.Difference) error {
 	groups := d.Groups()
 	rows := make([][]string, 0, len(groups))
 	for _, group := range groups {
-		what := group.What
-		if what == "" {
-			what = "-"
-		}
 		rows = append(rows, []string{
 			string(group.Action), group.Namespace, strconv.Itoa(len(group.Clusters)),
-			kube.ListNames(group.Clusters, maxDiffClusters), what,
+			kube.ListNames(group.Clusters, maxDiffClusters), cmp.Or(group.What, "-"),
 		})
 	}
 	return printTable(

@@ -1,6 +1,7 @@
 package show
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -36,18 +37,11 @@ func printTable(out io.Writer, shown []column, rows [][]string, wide, headers bo
 	for _, row := range rows {
 		cells := make([]any, 0, len(row))
 		for _, text := range row {
-			cells = append(cells, cell(text))
+			cells = append(cells, kube.Shorten(cmp.Or(text, none), maxCellBytes))
 		}
 		table.Rows = append(table.Rows, metav1.TableRow{Cells: cells})
 	}
 	return printers.NewTablePrinter(printers.PrintOptions{Wide: wide, NoHeaders: !headers}).PrintObj(table, out)
-}
-
-func cell(text string) string {
-	if text == "" {
-		return none
-	}
-	return kube.Shorten(text, maxCellBytes)
 }
 
 // Formats for everything but lists of objects.

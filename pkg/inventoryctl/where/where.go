@@ -58,13 +58,8 @@ func glob(pattern string) *regexp.Regexp {
 	return regexp.MustCompile(`(?s)^` + quoted + `$`)
 }
 
-// Match reports whether a profile meets all conditions.
-func (c Conditions) Match(profile *inventoryv1alpha1.ClusterProfile) bool {
-	return c.MatchProperties(profile.Status.Properties)
-}
-
-// MatchProperties reports whether properties meet all conditions.
-func (c Conditions) MatchProperties(properties []inventoryv1alpha1.Property) bool {
+// Match reports whether properties meet all conditions.
+func (c Conditions) Match(properties []inventoryv1alpha1.Property) bool {
 	for _, one := range c {
 		at := slices.IndexFunc(properties, func(p inventoryv1alpha1.Property) bool { return p.Name == one.property })
 		holds := at >= 0 && (one.values == nil || one.values.MatchString(properties[at].Value))

@@ -439,9 +439,7 @@ func (a AgentFacts) checkLimit() decide.Finding {
 }
 
 func clusterNames(names []string) string {
-	shown := slices.Clone(names)
-	slices.Sort(shown)
-	return kube.ListNames(shown, decide.MaxClusters)
+	return kube.ListNames(slices.Sorted(slices.Values(names)), decide.MaxClusters)
 }
 
 func (f HubFacts) checkTokens(now time.Time) decide.Finding {
