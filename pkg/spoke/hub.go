@@ -70,11 +70,8 @@ func (u unusable) Unwrap() error { return u.error }
 // problem says what is wrong with the Secret that contains the kubeconfig, for people on
 // the hub, or nothing if it is fine.
 func problem(err error) string {
-	var wrong unusable
-	if errors.As(err, &wrong) {
-		return wrong.problem
-	}
-	return ""
+	wrong, _ := errors.AsType[unusable](err)
+	return wrong.problem
 }
 
 const (

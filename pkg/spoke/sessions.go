@@ -12,7 +12,6 @@ import (
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
@@ -240,8 +239,3 @@ func (s *sessions) Reporting(*http.Request) error {
 	}
 	return nil
 }
-
-var (
-	_ healthz.Checker = (&sessions{}).Ready
-	_ healthz.Checker = (&sessions{}).Reporting
-)
