@@ -254,7 +254,7 @@ func (m *Metrics) ProfileServed(pair types.NamespacedName, version string, patch
 // Upstream records the mode of one of Open Cluster Management's writers.
 func (m *Metrics) Upstream(writer string, now Mode) {
 	if m != nil {
-		m.upstream.set(writer, now)
+		m.upstream.present.Set(writer, now)
 	}
 }
 
