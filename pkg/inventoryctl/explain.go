@@ -25,7 +25,9 @@ func newExplainCommand(o *options) *cobra.Command {
 			"  kubectl inventory explain cluster1 region.example.com",
 		Args:              cobra.RangeArgs(1, 2),
 		ValidArgsFunction: o.completeProperty,
-		RunE:              func(cmd *cobra.Command, args []string) error { return o.explain(cmd.Context(), args[0], args[1:]) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return o.explain(cmd.Context(), args[0], args[1:])
+		},
 	}
 	o.addOutput(cmd)
 	return cmd

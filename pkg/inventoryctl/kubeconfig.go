@@ -38,7 +38,6 @@ type kubeconfigOptions struct {
 	prune         bool
 
 	conditions where.Conditions
-	exec       func(account string) *clientcmdapi.ExecConfig
 }
 
 func newKubeconfigCommand(o *options) *cobra.Command {
@@ -85,7 +84,6 @@ func (k *kubeconfigOptions) run(cmd *cobra.Command, names []string) error {
 	if err != nil {
 		return err
 	}
-	k.exec = execOf(namespace, arguments, env)
 	hub, err := k.hub()
 	if err != nil {
 		return err
@@ -94,7 +92,7 @@ func (k *kubeconfigOptions) run(cmd *cobra.Command, names []string) error {
 	if err != nil {
 		return err
 	}
-	changes, err := k.write(ctx, k.wanted(hub, namespace, names, chosen))
+	changes, err := k.write(ctx, k.wanted(hub, namespace, names, chosen, execOf(namespace, arguments, env)))
 	if err != nil {
 		return err
 	}
@@ -170,7 +168,7 @@ func (k *kubeconfigOptions) choose(
 			k.add(&chosen, p)
 		}
 	})
-	return chosen, listed(hub, namespace, hidden, err)
+	return chosen, listError(hub, namespace, hidden, err)
 }
 
 func (k *kubeconfigOptions) add(chosen *chosenProfiles, p *inventoryv1alpha1.ClusterProfile) {
@@ -227,9 +225,10 @@ func (k *kubeconfigOptions) decided(ctx context.Context, hub *gather.Hub) (map[s
 
 func (k *kubeconfigOptions) wanted(
 	hub *gather.Hub, namespace string, names []string, chosen chosenProfiles,
+	exec func(account string) *clientcmdapi.ExecConfig,
 ) kubeconfig.Wanted {
 	return kubeconfig.Wanted{
-		Hub: hub.Host, Namespace: namespace, Accounts: k.accounts, Prefix: k.prefix, Prune: k.prune, Exec: k.exec,
+		Hub: hub.Host, Namespace: namespace, Accounts: k.accounts, Prefix: k.prefix, Prune: k.prune, Exec: exec,
 		Clusters:    chosen.clusters,
 		Selection:   k.selection(names),
 		IsWithdrawn: func(cluster string) bool { return !chosen.exists(cluster) },

@@ -167,7 +167,7 @@ func (l *listOptions) printTable(ctx context.Context, hub *gather.Hub, namespace
 		}
 	})
 	counts := counter.Counts()
-	switch err := listed(hub, namespace, hidden, err); {
+	switch err := listError(hub, namespace, hidden, err); {
 	case err != nil:
 		return 0, err
 	case len(counts) > 0:
@@ -226,14 +226,14 @@ func (l *listOptions) printObjects(
 		p.SetManagedFields(nil)
 		list.Items = append(list.Items, *p)
 	})
-	if err := listed(hub, namespace, hidden, err); err != nil {
+	if err := listError(hub, namespace, hidden, err); err != nil {
 		return 0, err
 	}
 	return len(list.Items), printer.PrintObj(list, l.Out)
 }
 
-// listed returns the error for profiles that could not be listed.
-func listed(hub *gather.Hub, namespace string, hidden bool, err error) error {
+// listError returns the error for profiles that could not be listed.
+func listError(hub *gather.Hub, namespace string, hidden bool, err error) error {
 	switch {
 	case err != nil:
 		return advise(err, hub.Host)

@@ -86,7 +86,8 @@ func (m *matrixOptions) run(ctx context.Context, wanted []string) error {
 	if m.tokens {
 		return m.runTokens(ctx, hub, snapshot, scope, clusters, len(wanted) > 0, isFolded)
 	}
-	result := decide.MatrixOf(snapshot, namespaces, clusters, snapshot.HiddenProfiles, !isFolded || m.format != show.FormatText)
+	withCells := !isFolded || m.format != show.FormatText
+	result := decide.MatrixOf(snapshot, namespaces, clusters, snapshot.HiddenProfiles, withCells)
 	result.NotVisible = decide.HiddenKinds(snapshot.Hidden, snapshot.HiddenProfiles)
 	if err := m.print(result, isFolded); err != nil || given != "" || scope == "" {
 		return err

@@ -3,7 +3,6 @@ package inventoryctl
 import (
 	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -24,11 +23,6 @@ type options struct {
 	chunkSize int64
 	format    string // of commands that print a text, JSON or YAML
 	now       func() time.Time
-}
-
-func newOptions(streams genericiooptions.IOStreams, now func() time.Time) *options {
-	config := genericclioptions.NewConfigFlags(true)
-	return &options{IOStreams: streams, config: config, chunkSize: 500, now: now}
 }
 
 func (o *options) addFlags(cmd *cobra.Command) {
@@ -52,15 +46,13 @@ func (o *options) hub() (*gather.Hub, error) {
 	}
 	hub.PageSize = o.chunkSize
 	if printers.IsTerminal(o.ErrOut) {
-		hub.Progress = progress(o.ErrOut)
+		// It overwrites one line with the kind that is being read, and ends on an empty line, which the
+		// next output overwrites.
+		hub.Progress = func(kind string, count int) {
+			fmt.Fprintf(o.ErrOut, "\rreading %s: %d\x1b[K\r", kind, count)
+		}
 	}
 	return hub, nil
-}
-
-// progress overwrites one line with the kind that is being read. It ends on an empty line,
-// which the next output overwrites.
-func progress(out io.Writer) func(kind string, count int) {
-	return func(kind string, count int) { fmt.Fprintf(out, "\rreading %s: %d\x1b[K\r", kind, count) }
 }
 
 // namespace returns the namespace that the flags or the kubeconfig select. scope is the same if it was a

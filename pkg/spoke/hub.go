@@ -162,9 +162,8 @@ func trust(cfg *rest.Config, bundle string) {
 // hub. The agent connects to the spoke's own API server directly, unless its kubeconfig
 // names a proxy.
 func withoutProxy(cfg *rest.Config) *rest.Config {
-	if cfg.Proxy != nil {
-		return cfg
+	if cfg.Proxy == nil {
+		cfg.Proxy = func(*http.Request) (*url.URL, error) { return nil, nil }
 	}
-	cfg.Proxy = func(*http.Request) (*url.URL, error) { return nil, nil }
 	return cfg
 }

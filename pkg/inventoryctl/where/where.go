@@ -38,11 +38,10 @@ func Parse(texts []string) (Conditions, error) {
 func parse(text string) (Condition, error) {
 	name, pattern, hasPattern := strings.Cut(text, "=")
 	var c Condition
-	switch {
-	case hasPattern:
+	if hasPattern {
 		name, c.negated = strings.CutSuffix(name, "!")
 		c.values = glob(strings.TrimPrefix(pattern, "=")) // == is =, as in label selectors
-	default:
+	} else {
 		name, c.negated = strings.CutPrefix(name, "!")
 	}
 	if c.property = strings.TrimSpace(name); c.property == "" {
