@@ -50,7 +50,8 @@ func newCommand() *cobra.Command {
 			if err := opts.Validate(); err != nil {
 				return err
 			}
-			return printCredential(cmd.Context(), opts, time.Now, cmd.OutOrStdout())
+			find := func() (*hub, error) { return findHub(opts.Namespace) }
+			return printFrom(cmd.Context(), opts, find, time.Now, cmd.OutOrStdout())
 		},
 	}
 	opts.AddFlags(cmd.Flags())
@@ -75,22 +76,16 @@ func newInstallCommand() *cobra.Command {
 	}
 }
 
-// printCredential writes the credential the client asks for to out.
-func printCredential(ctx context.Context, opts *Options, now func() time.Time, out io.Writer) error {
-	return printFrom(ctx, opts, func() (*hub, error) { return findHub(opts.Namespace) }, now, out)
-}
-
 // PrintFrom writes the credential the client asks for to out, as cp-creds does. It reads the token
 // in opts.Namespace of the given hub, wherever the program runs.
 func PrintFrom(ctx context.Context, opts *Options, config *rest.Config, now func() time.Time, out io.Writer) error {
 	return printFrom(ctx, opts, func() (*hub, error) {
-		config := rest.CopyConfig(config)
-		config.UserAgent = userAgent
-		config.WarningHandler = rest.NoWarnings{}
 		return &hub{config: config, namespace: namespace{name: opts.Namespace, source: "from --namespace"}}, nil
 	}, now, out)
 }
 
+// printFrom writes the credential the client asks for to out. It looks for the hub only if the client's
+// request is valid.
 func printFrom(
 	ctx context.Context, opts *Options, find func() (*hub, error), now func() time.Time, out io.Writer,
 ) error {
@@ -112,12 +107,8 @@ func printFrom(
 	if err != nil {
 		return err
 	}
-	return write(out, found)
-}
-
-func write(out io.Writer, found credential) error {
 	expires := metav1.NewTime(found.expires.UTC())
-	err := json.NewEncoder(out).Encode(&clientauthenticationv1.ExecCredential{
+	err = json.NewEncoder(out).Encode(&clientauthenticationv1.ExecCredential{
 		TypeMeta: metav1.TypeMeta{APIVersion: execVersion, Kind: execKind},
 		Status:   &clientauthenticationv1.ExecCredentialStatus{Token: found.token, ExpirationTimestamp: &expires},
 	})

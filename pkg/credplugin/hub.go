@@ -46,8 +46,6 @@ func findHub(requested string) (*hub, error) {
 				"and the kubeconfig cannot be used: %v", err, kubeconfigErr)
 		}
 	}
-	config.UserAgent = userAgent
-	config.WarningHandler = rest.NoWarnings{}
 	return &hub{config: config, namespace: findNamespace(requested, kubeconfig)}, nil
 }
 
@@ -137,6 +135,8 @@ func newClient(config *rest.Config) (*rest.RESTClient, error) {
 		return nil, err
 	}
 	config = rest.CopyConfig(config)
+	config.UserAgent = userAgent
+	config.WarningHandler = rest.NoWarnings{}
 	config.APIPath = "/api"
 	config.GroupVersion = &corev1.SchemeGroupVersion
 	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()

@@ -30,7 +30,7 @@ import (
 func cacheOptions(opts *Options) cache.Options {
 	byObject := map[client.Object]cache.ByObject{}
 	maps.Copy(byObject, selection.CacheOptions())
-	maps.Copy(byObject, inventory.CacheOptions(opts.limits()))
+	maps.Copy(byObject, inventory.CacheOptions(opts.Limits))
 	maps.Copy(byObject, upstream.CacheOptions(opts.UpstreamRegistrationClusterRole))
 	maps.Copy(byObject, addon.CacheOptions())
 	maps.Copy(byObject, decisions.CacheOptions())

@@ -1,11 +1,13 @@
 package hub
 
 import (
+	"context"
 	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/client-go/rest"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/check"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials"
@@ -48,32 +50,43 @@ func NewCommand() *cobra.Command {
 	return cmd
 }
 
+// runsOnHub makes a command validate its flags and then do its work on the hub that its flag
+// --kubeconfig names.
+func runsOnHub(
+	cmd *cobra.Command, logs *kube.Log, validate func(*kube.Mistakes), work func(context.Context, *rest.Config) error,
+) {
+	kubeconfig := ""
+	addKubeconfigFlag(cmd.Flags(), &kubeconfig)
+	cmd.Args = cobra.NoArgs
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		var mistakes kube.Mistakes
+		validate(&mistakes)
+		if err := mistakes.Err(); err != nil {
+			return err
+		}
+		cfg, err := kube.Config(kubeconfig)
+		if err != nil {
+			return err
+		}
+		return work(logr.NewContext(cmd.Context(), logs.Logger()), cfg)
+	}
+}
+
 // newCheckCommand returns what the chart's test runs.
 func newCheckCommand(logs *kube.Log) *cobra.Command {
-	kubeconfig := ""
 	opts := check.Options{Timeout: time.Minute}
 	cmd := &cobra.Command{
 		Use:   "check",
 		Short: "Checks that an installation is complete and that a manager works",
 		Long: "Waits until the hub serves what the manager needs, the manager has its rights, and one renews\n" +
 			"the Lease. Run it as the manager's user: the rights that it checks are its own.",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			var mistakes kube.Mistakes
-			mistakes.Required("namespace", opts.Namespace)
-			mistakes.Positive("timeout", opts.Timeout)
-			if err := mistakes.Err(); err != nil {
-				return err
-			}
-			cfg, err := kube.Config(kubeconfig)
-			if err != nil {
-				return err
-			}
-			ctx := logr.NewContext(cmd.Context(), logs.Logger())
-			return check.Run(ctx, cfg, cmd.OutOrStdout(), opts)
-		},
 	}
-	addKubeconfigFlag(cmd.Flags(), &kubeconfig)
+	runsOnHub(cmd, logs, func(mistakes *kube.Mistakes) {
+		mistakes.Required("namespace", opts.Namespace)
+		mistakes.Positive("timeout", opts.Timeout)
+	}, func(ctx context.Context, cfg *rest.Config) error {
+		return check.Run(ctx, cfg, cmd.OutOrStdout(), opts)
+	})
 	cmd.Flags().StringVar(&opts.Namespace, "namespace", opts.Namespace, "the manager's namespace (required)")
 	cmd.Flags().DurationVar(&opts.Timeout, "timeout", opts.Timeout, "how long to wait for what is missing")
 	return cmd
@@ -81,27 +94,17 @@ func newCheckCommand(logs *kube.Log) *cobra.Command {
 
 // newUpgradeCommand returns what the chart's pre-upgrade hook runs.
 func newUpgradeCommand(logs *kube.Log) *cobra.Command {
-	kubeconfig := ""
 	opts := upgrade.Options{Timeout: time.Minute}
 	cmd := &cobra.Command{
 		Use:   "upgrade-definition",
 		Short: "Replaces an older CustomResourceDefinition AgentRevision on the hub",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			var mistakes kube.Mistakes
-			mistakes.Required("file", opts.File)
-			mistakes.Positive("timeout", opts.Timeout)
-			if err := mistakes.Err(); err != nil {
-				return err
-			}
-			cfg, err := kube.Config(kubeconfig)
-			if err != nil {
-				return err
-			}
-			return upgrade.Run(logr.NewContext(cmd.Context(), logs.Logger()), cfg, opts)
-		},
 	}
-	addKubeconfigFlag(cmd.Flags(), &kubeconfig)
+	runsOnHub(cmd, logs, func(mistakes *kube.Mistakes) {
+		mistakes.Required("file", opts.File)
+		mistakes.Positive("timeout", opts.Timeout)
+	}, func(ctx context.Context, cfg *rest.Config) error {
+		return upgrade.Run(ctx, cfg, opts)
+	})
 	cmd.Flags().StringVar(&opts.File, "file", opts.File, "the file with the definition, in YAML (required)")
 	cmd.Flags().DurationVar(&opts.Timeout, "timeout", opts.Timeout, "how long this may take")
 	return cmd
@@ -109,7 +112,6 @@ func newUpgradeCommand(logs *kube.Log) *cobra.Command {
 
 // newUninstallCommand returns what the chart's pre-delete hook runs.
 func newUninstallCommand(logs *kube.Log) *cobra.Command {
-	kubeconfig := ""
 	opts := uninstall.Options{
 		Timeout: 10 * time.Minute, RegistrationClusterRole: upstream.DefaultRegistrationClusterRole,
 	}
@@ -117,30 +119,21 @@ func newUninstallCommand(logs *kube.Log) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "uninstall",
 		Short: "Removes the addon from every cluster and waits until it is gone",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			var mistakes kube.Mistakes
-			mistakes.Positive("timeout", opts.Timeout)
-			validateOverride(&mistakes, "upstream-gates", gates)
-			mistakes.Required("upstream-registration-clusterrole", opts.RegistrationClusterRole)
-			mistakes.Required("namespace", opts.Namespace)
-			validateCredentialsMode(&mistakes, mode)
-			if err := mistakes.Err(); err != nil {
-				return err
-			}
-			opts.IsGateOff = func(role *rbacv1.ClusterRole) bool {
-				return upstream.RegistrationVerdict(opts.RegistrationClusterRole, role, upstream.Override(gates)).Allowed
-			}
-			opts.GrantNamespaces = grants.Namespaces
-			opts.GrantsStay = credentials.Mode(mode) == credentials.ModeDisabled
-			cfg, err := kube.Config(kubeconfig)
-			if err != nil {
-				return err
-			}
-			return uninstall.Run(logr.NewContext(cmd.Context(), logs.Logger()), cfg, opts)
-		},
 	}
-	addKubeconfigFlag(cmd.Flags(), &kubeconfig)
+	runsOnHub(cmd, logs, func(mistakes *kube.Mistakes) {
+		mistakes.Positive("timeout", opts.Timeout)
+		validateOverride(mistakes, "upstream-gates", gates)
+		mistakes.Required("upstream-registration-clusterrole", opts.RegistrationClusterRole)
+		mistakes.Required("namespace", opts.Namespace)
+		validateCredentialsMode(mistakes, mode)
+	}, func(ctx context.Context, cfg *rest.Config) error {
+		opts.IsGateOff = func(role *rbacv1.ClusterRole) bool {
+			return upstream.RegistrationVerdict(opts.RegistrationClusterRole, role, upstream.Override(gates)).Allowed
+		}
+		opts.GrantNamespaces = grants.Namespaces
+		opts.GrantsStay = credentials.Mode(mode) == credentials.ModeDisabled
+		return uninstall.Run(ctx, cfg, opts)
+	})
 	cmd.Flags().StringVar(&opts.Namespace, "namespace", opts.Namespace, "the manager's namespace (required)")
 	cmd.Flags().DurationVar(&opts.Timeout, "timeout", opts.Timeout, "how long the whole uninstallation may take")
 	cmd.Flags().BoolVar(&opts.KeepProfiles, "keep-profiles", opts.KeepProfiles, "leave the ClusterProfiles in place")

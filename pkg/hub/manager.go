@@ -265,16 +265,17 @@ func addDecisions(
 }
 
 func addAccess(mgr manager.Manager, opts *Options, counts *metrics.Metrics) (*access.Resolver, error) {
-	if !opts.Access.ClusterProxy {
-		return access.Add(mgr, opts.Access.options(opts.LeaderElectNamespace, nil))
+	proxy := opts.Access.ClusterProxyOptions
+	if proxy.Enabled {
+		gate, err := upstream.AddProxyGate(mgr, proxy.Namespace, clock.RealClock{})
+		if err != nil {
+			return nil, err
+		}
+		counted := countedProxyGate{gate, counts}
+		gate.Subscribe(func() { counted.Verdict() })
+		proxy.Gate = counted
 	}
-	gate, err := upstream.AddProxyGate(mgr, opts.Access.ClusterProxyNamespace, clock.RealClock{})
-	if err != nil {
-		return nil, err
-	}
-	counted := countedProxyGate{gate, counts}
-	gate.Subscribe(func() { counted.Verdict() })
-	return access.Add(mgr, opts.Access.options(opts.LeaderElectNamespace, counted))
+	return access.Add(mgr, access.Options{Namespace: opts.LeaderElectNamespace, ClusterProxy: proxy})
 }
 
 // addSyncer returns nil if credentials are disabled: then the manager has neither the right

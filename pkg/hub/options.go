@@ -62,13 +62,8 @@ type Options struct {
 	// are copied to profiles.
 	LabelAllow []string
 
-	// PropertyLabels are the names of properties that profiles show as labels, too.
-	PropertyLabels []string
-
-	// MaxProperties and MaxPropertyBytes limit the properties of a profile: their number,
-	// and the size of their names and values together.
-	MaxProperties    int
-	MaxPropertyBytes int
+	// Limits are those of a profile's properties, and which of these it shows as labels, too.
+	Limits profiles.Limits
 
 	// WriteInterval is how often a profile is written once it was written ten times in a row.
 	WriteInterval time.Duration
@@ -134,20 +129,21 @@ func newOptions() *Options {
 		WorkersPerNamespace:             fair.DefaultPerGroup,
 		UpstreamGates:                   string(upstream.OverrideNone),
 		UpstreamRegistrationClusterRole: upstream.DefaultRegistrationClusterRole,
-		MaxProperties:                   contract.DefaultMaxProperties,
-		MaxPropertyBytes:                contract.DefaultMaxPropertyBytes,
-		WriteInterval:                   time.Second,
-		Decisions:                       true,
-		CredentialsMode:                 string(credentials.ModeEnabled),
-		CredentialsRequireTarget:        true,
-		CredentialsUpstreamSyncer:       string(upstream.OverrideNone),
-		CredentialsServiceAccount:       os.Getenv("POD_NAMESPACE") + "/" + contract.ManagerServiceAccount,
-		Access:                          newAccessOptions(),
-		HealthProbeBindAddress:          ":8081",
-		Metrics:                         newMetricsOptions(),
-		PprofBindAddress:                "0",
-		LeaderElect:                     true,
-		LeaderElectNamespace:            os.Getenv("POD_NAMESPACE"),
+		Limits: profiles.Limits{
+			Properties: contract.DefaultMaxProperties, PropertyBytes: contract.DefaultMaxPropertyBytes,
+		},
+		WriteInterval:             time.Second,
+		Decisions:                 true,
+		CredentialsMode:           string(credentials.ModeEnabled),
+		CredentialsRequireTarget:  true,
+		CredentialsUpstreamSyncer: string(upstream.OverrideNone),
+		CredentialsServiceAccount: os.Getenv("POD_NAMESPACE") + "/" + contract.ManagerServiceAccount,
+		Access:                    newAccessOptions(),
+		HealthProbeBindAddress:    ":8081",
+		Metrics:                   newMetricsOptions(),
+		PprofBindAddress:          "0",
+		LeaderElect:               true,
+		LeaderElectNamespace:      os.Getenv("POD_NAMESPACE"),
 	}
 }
 
@@ -169,11 +165,11 @@ func (o *Options) addFlags(flags *pflag.FlagSet) {
 		"publish clusters only through exclusive ManagedClusterSets: clusters may put themselves into the others")
 	flags.StringSliceVar(&o.LabelAllow, "label-allow", o.LabelAllow,
 		"patterns of ManagedCluster label keys to copy to profiles; as in path.Match, * does not match a slash")
-	flags.StringSliceVar(&o.PropertyLabels, "property-label", o.PropertyLabels,
+	flags.StringSliceVar(&o.Limits.PropertyLabels, "property-label", o.Limits.PropertyLabels,
 		"property that profiles show as a label, too, if its value is a label value; may be repeated")
-	flags.IntVar(&o.MaxProperties, "max-properties", o.MaxProperties,
+	flags.IntVar(&o.Limits.Properties, "max-properties", o.Limits.Properties,
 		"maximum number of properties of a profile; the first by name are kept")
-	flags.IntVar(&o.MaxPropertyBytes, "max-property-bytes", o.MaxPropertyBytes,
+	flags.IntVar(&o.Limits.PropertyBytes, "max-property-bytes", o.Limits.PropertyBytes,
 		"maximum size, in bytes, of the names and values of a profile's properties together")
 	flags.DurationVar(&o.WriteInterval, "profile-write-interval", o.WriteInterval,
 		"how often a profile is written after ten writes in a row, from 100ms to 30s; health, access and removal never wait")
@@ -230,13 +226,13 @@ func (o *Options) validate() error {
 	validateOverride(&mistakes, "upstream-gates", o.UpstreamGates)
 	mistakes.Required("upstream-registration-clusterrole", o.UpstreamRegistrationClusterRole)
 	mistakes.Patterns("label-allow", o.LabelAllow)
-	for _, name := range o.PropertyLabels {
+	for _, name := range o.Limits.PropertyLabels {
 		if problem := profiles.LabelProblem(name); problem != "" {
 			mistakes.Add("property-label", "%s", problem)
 		}
 	}
-	validateLimit(&mistakes, "max-properties", o.MaxProperties, mostProperties)
-	validateLimit(&mistakes, "max-property-bytes", o.MaxPropertyBytes, mostPropertyBytes)
+	validateLimit(&mistakes, "max-properties", o.Limits.Properties, mostProperties)
+	validateLimit(&mistakes, "max-property-bytes", o.Limits.PropertyBytes, mostPropertyBytes)
 	if o.WriteInterval < leastWriteInterval || o.WriteInterval > mostWriteInterval {
 		mistakes.Add("profile-write-interval", "%s is not between %s and %s",
 			o.WriteInterval, leastWriteInterval, mostWriteInterval)
@@ -271,12 +267,12 @@ func validateCredentialsMode(mistakes *kube.Mistakes, value string) {
 	}
 }
 
-// addUpstreamFlags adds the flags that say what tells of OCM's own ClusterProfile gate.
 func addKubeconfigFlag(flags *pflag.FlagSet, kubeconfig *string) {
 	flags.StringVar(kubeconfig, "kubeconfig", *kubeconfig,
 		"path of the hub's kubeconfig (default: the pod's service account)")
 }
 
+// addUpstreamFlags adds the flags that say what tells of OCM's own ClusterProfile gate.
 func addUpstreamFlags(flags *pflag.FlagSet, gates, registrationClusterRole *string) {
 	flags.StringVar(gates, "upstream-gates", *gates,
 		`"auto" infers from its ClusterRole whether OCM's own ClusterProfile feature gate is on; `+
@@ -295,13 +291,6 @@ func validateLimit(mistakes *kube.Mistakes, flag string, value, most int) {
 func validateOverride(mistakes *kube.Mistakes, flag, value string) {
 	if o := upstream.Override(value); o != upstream.OverrideNone && o != upstream.OverrideOff {
 		mistakes.Add(flag, "%q is neither %q nor %q", value, upstream.OverrideNone, upstream.OverrideOff)
-	}
-}
-
-// limits returns the limits of profiles.
-func (o *Options) limits() profiles.Limits {
-	return profiles.Limits{
-		Properties: o.MaxProperties, PropertyBytes: o.MaxPropertyBytes, PropertyLabels: o.PropertyLabels,
 	}
 }
 

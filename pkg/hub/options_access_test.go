@@ -32,32 +32,32 @@ func TestAccessOptionsErrorsNameTheFlag(t *testing.T) {
 		"as they are": {change: func(*AccessOptions) {}},
 		"another address": {
 			change: func(o *AccessOptions) {
-				o.ClusterProxyURL, o.ClusterProxyCAFile = "https://proxy.example.com:8443/prefix", good
+				o.URL, o.CAFile = "https://proxy.example.com:8443/prefix", good
 			},
 			bundle: ca.PEM(),
 		},
 		"an address without TLS": {
-			change: func(o *AccessOptions) { o.ClusterProxyURL = "http://proxy.example.com" },
+			change: func(o *AccessOptions) { o.URL = "http://proxy.example.com" },
 			want:   `--access-cluster-proxy-url: "http://proxy.example.com" is not an https URL`,
 		},
 		"a namespace that cannot be": {
-			change: func(o *AccessOptions) { o.ClusterProxyNamespace = "" },
+			change: func(o *AccessOptions) { o.Namespace = "" },
 			want: `--access-cluster-proxy-namespace: "" is not a namespace name: a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', ` +
 				`and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation ` +
 				`is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')`,
 		},
 		"a name that cannot be": {
-			change: func(o *AccessOptions) { o.ClusterProxyConfiguration = "x_y" },
+			change: func(o *AccessOptions) { o.Configuration = "x_y" },
 			want: `--access-cluster-proxy-configuration: "x_y" is not a name: a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', ` +
 				`and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is ` +
 				`'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')`,
 		},
 		"a file that is not there": {
-			change: func(o *AccessOptions) { o.ClusterProxyCAFile = none },
+			change: func(o *AccessOptions) { o.CAFile = none },
 			want:   "--access-cluster-proxy-ca-file: open " + none + ": no such file or directory",
 		},
 		"a file with a key in it": {
-			change: func(o *AccessOptions) { o.ClusterProxyCAFile = key },
+			change: func(o *AccessOptions) { o.CAFile = key },
 			want:   `--access-cluster-proxy-ca-file: "` + key + `" has a block "EC PRIVATE KEY" among its certificates`,
 		},
 	}
@@ -74,7 +74,7 @@ func TestAccessOptionsErrorsNameTheFlag(t *testing.T) {
 			if got != test.want {
 				t.Errorf("got  %s\nwant %s", got, test.want)
 			}
-			if bundle := o.options("ns", nil).ClusterProxy.CABundle; !bytes.Equal(bundle, test.bundle) {
+			if bundle := o.CABundle; !bytes.Equal(bundle, test.bundle) {
 				t.Errorf("bundle %q", bundle)
 			}
 		})

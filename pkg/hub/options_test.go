@@ -36,11 +36,11 @@ func TestOptionsErrorsNameTheFlag(t *testing.T) {
 			want:   `--label-allow: "[a" is not a pattern as in path.Match`,
 		},
 		"limits that let nothing through, or more than fits": {
-			change: func(o *Options) { o.MaxProperties, o.MaxPropertyBytes = 0, 1<<20 },
+			change: func(o *Options) { o.Limits.Properties, o.Limits.PropertyBytes = 0, 1<<20 },
 			want:   "--max-properties: 0 is not between 1 and 5000; --max-property-bytes: 1048576 is not between 1 and 524288",
 		},
 		"labels that are reserved, or no labels": {
-			change: func(o *Options) { o.PropertyLabels = []string{"region.example.com", "id.k8s.io", "a b"} },
+			change: func(o *Options) { o.Limits.PropertyLabels = []string{"region.example.com", "id.k8s.io", "a b"} },
 			want: `--property-label: "a b" is not a label key: name part must consist of alphanumeric characters, '-', '_' or ` +
 				`'.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', ` +
 				`regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]'); ` +

@@ -12,7 +12,6 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/decide"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/kubeconfig"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/reach"
-	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/show"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
@@ -22,7 +21,6 @@ type checkAccessOptions struct {
 	provider string
 	can      []string
 	timeout  time.Duration
-	output   string
 }
 
 func newCheckAccessCommand(o *options) *cobra.Command {
@@ -39,7 +37,7 @@ func newCheckAccessCommand(o *options) *cobra.Command {
 		ValidArgsFunction: o.completeCluster,
 		RunE:              func(cmd *cobra.Command, args []string) error { return c.run(cmd, args[0]) },
 	}
-	addOutput(cmd, &c.output)
+	o.addOutput(cmd)
 	flags := cmd.Flags()
 	flags.StringVar(&c.account, "account", "", "name of the ManagedServiceAccount whose token to use (required)")
 	flags.StringVar(&c.provider, "access-provider", c.provider, "name of the profile's access provider to use")
@@ -70,21 +68,20 @@ func (c *checkAccessOptions) run(cmd *cobra.Command, cluster string) error {
 	case hidden:
 		return mayNotRead(way.Namespace)
 	case profile == nil:
-		return c.print(decide.Finding{
-			Name: hopProfile, State: decide.Problem, Text: "there is no ClusterProfile", Fix: explain,
-		})
+		err = errors.New("there is no ClusterProfile")
+	default:
+		way.Address, err = kubeconfig.ClusterOf(profile, c.provider)
 	}
-	if way.Address, err = kubeconfig.ClusterOf(profile, c.provider); err != nil {
-		return c.print(decide.Finding{Name: hopProfile, State: decide.Problem, Text: err.Error(), Fix: explain})
+	if err != nil {
+		return c.printChecks("hops", []decide.Finding{decide.Problem.FixedBy(hopProfile, err.Error(), explain)})
 	}
-	way.Exec = execOf(programName(), way.Namespace, arguments, env)(c.account)
+	way.Exec = execOf(way.Namespace, arguments, env)(c.account)
 	hops, err := reach.Check(cmd.Context(), way)
 	if err != nil {
 		return err
 	}
-	return c.print(append([]decide.Finding{
-		{Name: hopProfile, State: decide.OK, Text: "the ClusterProfile publishes " + way.Address.Server},
-	}, hops...)...)
+	published := decide.OK.Finding(hopProfile, "the ClusterProfile publishes "+way.Address.Server)
+	return c.printChecks("hops", append([]decide.Finding{published}, hops...))
 }
 
 // hopProfile is where the way begins.
@@ -107,9 +104,6 @@ func checkAccount(name string) error {
 }
 
 func (c *checkAccessOptions) validate(way *reach.Way) error {
-	if err := checkOutput(c.output); err != nil {
-		return err
-	}
 	if err := checkCluster(way.Cluster); err != nil {
 		return err
 	}
@@ -129,20 +123,6 @@ func (c *checkAccessOptions) validate(way *reach.Way) error {
 	var err error
 	way.Namespace, _, err = c.namespace()
 	return err
-}
-
-func (c *checkAccessOptions) print(hops ...decide.Finding) error {
-	if c.output != "" {
-		if err := show.Structured(c.Out, c.output, map[string]any{"hops": hops}); err != nil {
-			return err
-		}
-	} else {
-		show.Checks(c.Out, hops, c.colors())
-	}
-	if decide.FirstWrong(hops) != nil {
-		return errMissing
-	}
-	return nil
 }
 
 // mayNotRead is the error for profiles that the reader may not get.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -25,7 +26,9 @@ func Main(ctx context.Context, args []string, streams genericiooptions.IOStreams
 }
 
 func run(ctx context.Context, args []string, streams genericiooptions.IOStreams, now func() time.Time) int {
-	cmd := newCommand(newOptions(streams, now)) //nolint:contextcheck // ExecuteContext hands it to the commands
+	config := genericclioptions.NewConfigFlags(true)
+	o := &options{IOStreams: streams, config: config, chunkSize: 500, now: now}
+	cmd := newCommand(o) //nolint:contextcheck // ExecuteContext hands it to the commands
 	cmd.SetArgs(args)
 	cmd.SetIn(streams.In)
 	cmd.SetOut(streams.Out)

@@ -10,13 +10,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/show"
 )
 
-type describeOptions struct {
-	*options
-	output string
-}
-
 func newDescribeCommand(o *options) *cobra.Command {
-	d := &describeOptions{options: o}
 	cmd := &cobra.Command{
 		Use:   "describe CLUSTER",
 		Short: "Shows one ClusterProfile, its tokens (not their values), decisions and events",
@@ -26,24 +20,21 @@ func newDescribeCommand(o *options) *cobra.Command {
 		Example:           "  kubectl inventory describe cluster1 -n team-a",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: o.completeCluster,
-		RunE:              func(cmd *cobra.Command, args []string) error { return d.run(cmd.Context(), args[0]) },
+		RunE:              func(cmd *cobra.Command, args []string) error { return o.describe(cmd.Context(), args[0]) },
 	}
-	addOutput(cmd, &d.output)
+	o.addOutput(cmd)
 	return cmd
 }
 
-func (d *describeOptions) run(ctx context.Context, cluster string) error {
-	if err := checkOutput(d.output); err != nil {
-		return err
-	}
+func (o *options) describe(ctx context.Context, cluster string) error {
 	if err := checkCluster(cluster); err != nil {
 		return err
 	}
-	namespace, _, err := d.namespace()
+	namespace, _, err := o.namespace()
 	if err != nil {
 		return err
 	}
-	hub, err := d.hub()
+	hub, err := o.hub()
 	if err != nil {
 		return err
 	}
@@ -63,9 +54,9 @@ func (d *describeOptions) run(ctx context.Context, cluster string) error {
 	if err != nil {
 		return advise(err, hub.Host)
 	}
-	description := describe.Of(facts, placements, hidden, d.now())
-	if d.output != "" {
-		return show.Structured(d.Out, d.output, description)
+	description := describe.Of(facts, placements, hidden, o.now())
+	if o.format != show.FormatText {
+		return show.Structured(o.Out, o.format, description)
 	}
-	return describe.Print(d.Out, description, d.now())
+	return describe.Print(o.Out, description, o.now())
 }

@@ -17,7 +17,6 @@ import (
 
 type diffOptions struct {
 	*options
-	output     string
 	labelAllow []string
 }
 
@@ -32,22 +31,16 @@ func newDiffCommand(o *options) *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return d.run(cmd.Context()) },
 	}
-	addOutput(cmd, &d.output)
+	o.addOutput(cmd)
 	cmd.Flags().StringSliceVar(&d.labelAllow, "label-allow", nil,
 		"patterns of labels that the manager copies (chart value profiles.labelAllow; default: those of its Deployment)")
 	return cmd
 }
 
 func (d *diffOptions) run(ctx context.Context) error {
-	if err := checkOutput(d.output); err != nil {
-		return err
-	}
-	namespace, given, err := d.namespace()
+	_, namespace, err := d.namespace()
 	if err != nil {
 		return err
-	}
-	if !given {
-		namespace = ""
 	}
 	hub, err := d.hub()
 	if err != nil {
@@ -101,21 +94,19 @@ func addAbsent(differ *decide.Differ, snapshot *gather.Snapshot) {
 }
 
 func (d *diffOptions) print(difference decide.Difference) error {
+	var err error
 	switch {
-	case d.output != "":
-		if err := show.Structured(d.Out, d.output, difference); err != nil {
-			return err
-		}
+	case d.format != show.FormatText:
+		err = show.Structured(d.Out, d.format, difference)
 	case len(difference.Changes) == 0:
-		if err := printLine(d.ErrOut, "Nothing would change."); err != nil {
-			return err
-		}
+		err = printLine(d.ErrOut, "Nothing would change.")
 	default:
-		if err := show.Diff(d.Out, difference); err != nil {
-			return err
-		}
+		err = show.Diff(d.Out, difference)
 	}
-	if d.output == "" {
+	if err != nil {
+		return err
+	}
+	if d.format == show.FormatText {
 		show.NotVisible(d.Out, difference.NotVisible)
 	}
 	if difference.IsChange() {

@@ -38,8 +38,9 @@ func isSame(a, b string) bool {
 
 // execOf returns the exec plugin of each account: this program, which finds the same hub again.
 func execOf(
-	command, namespace string, hub []string, env []clientcmdapi.ExecEnvVar,
+	namespace string, hub []string, env []clientcmdapi.ExecEnvVar,
 ) func(account string) *clientcmdapi.ExecConfig {
+	command := programName()
 	return func(account string) *clientcmdapi.ExecConfig {
 		arguments := []string{"credential", "--managed-serviceaccount=" + account, "--namespace=" + namespace}
 		return &clientcmdapi.ExecConfig{

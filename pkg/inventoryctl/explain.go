@@ -14,13 +14,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-type explainOptions struct {
-	*options
-	output string
-}
-
 func newExplainCommand(o *options) *cobra.Command {
-	e := &explainOptions{options: o}
 	cmd := &cobra.Command{
 		Use:     "explain CLUSTER [PROPERTY]",
 		Aliases: []string{"why"},
@@ -31,9 +25,11 @@ func newExplainCommand(o *options) *cobra.Command {
 			"  kubectl inventory explain cluster1 region.example.com",
 		Args:              cobra.RangeArgs(1, 2),
 		ValidArgsFunction: o.completeProperty,
-		RunE:              func(cmd *cobra.Command, args []string) error { return e.run(cmd.Context(), args[0], args[1:]) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return o.explain(cmd.Context(), args[0], args[1:])
+		},
 	}
-	addOutput(cmd, &e.output)
+	o.addOutput(cmd)
 	return cmd
 }
 
@@ -45,39 +41,32 @@ func checkCluster(name string) error {
 	return nil
 }
 
-func (e *explainOptions) run(ctx context.Context, cluster string, property []string) error {
-	if err := checkOutput(e.output); err != nil {
-		return err
-	}
+func (o *options) explain(ctx context.Context, cluster string, property []string) error {
 	if err := checkCluster(cluster); err != nil {
 		return err
 	}
-	namespace, given, err := e.namespace()
-	if chosen := *e.config.ClusterName; err != nil && chosen != "" {
+	namespace, scope, err := o.namespace()
+	if chosen := *o.config.ClusterName; err != nil && chosen != "" {
 		return fmt.Errorf("%w (--cluster chooses a cluster of the kubeconfig; a property of a cluster of the fleet is "+
 			"explained by: kubectl inventory explain CLUSTER PROPERTY)", err)
 	} else if err != nil {
 		return err
 	}
-	hub, err := e.hub()
+	hub, err := o.hub()
 	if err != nil {
 		return err
 	}
 	if len(property) == 0 {
-		return e.explainPair(ctx, hub, namespace, cluster)
+		return o.explainPair(ctx, hub, namespace, cluster)
 	}
 	name := property[0]
 	if name == "" || len(name) > contract.MaxPropertyNameBytes {
 		return fmt.Errorf("%s is not a property name", kube.Quote(name))
 	}
-	scope := ""
-	if given {
-		scope = namespace
-	}
-	return e.explainProperty(ctx, hub, name, cluster, scope, namespace)
+	return o.explainProperty(ctx, hub, name, cluster, scope, namespace)
 }
 
-func (e *explainOptions) explainPair(ctx context.Context, hub *gather.Hub, namespace, cluster string) error {
+func (o *options) explainPair(ctx context.Context, hub *gather.Hub, namespace, cluster string) error {
 	facts, err := hub.Pair(ctx, namespace, cluster)
 	switch {
 	case err != nil:
@@ -93,10 +82,10 @@ func (e *explainOptions) explainPair(ctx context.Context, hub *gather.Hub, names
 	if err := hub.Members(ctx, &facts); err != nil {
 		return advise(err, hub.Host)
 	}
-	return e.print(decide.ExplainPair(facts, e.now()))
+	return o.printExplanation(decide.ExplainPair(facts, o.now()))
 }
 
-func (e *explainOptions) explainProperty(
+func (o *options) explainProperty(
 	ctx context.Context, hub *gather.Hub, name, cluster, namespace, own string,
 ) error {
 	facts, err := hub.Property(ctx, name, cluster, namespace, own)
@@ -115,19 +104,9 @@ func (e *explainOptions) explainProperty(
 			return noNamespace(namespace)
 		}
 	}
-	return e.print(decide.ExplainProperty(facts))
+	return o.printExplanation(decide.ExplainProperty(facts))
 }
 
-func (e *explainOptions) print(explanation decide.Explanation) error {
-	if e.output != "" {
-		if err := show.Structured(e.Out, e.output, explanation); err != nil {
-			return err
-		}
-	} else {
-		show.Explanation(e.Out, explanation, e.colors())
-	}
-	if decide.FirstWrong(explanation.Steps) != nil {
-		return errMissing
-	}
-	return nil
+func (o *options) printExplanation(e decide.Explanation) error {
+	return o.printFindings(e, e.Steps, func(p show.Palette) { show.Explanation(o.Out, e, p) })
 }

@@ -38,7 +38,6 @@ type kubeconfigOptions struct {
 	prune         bool
 
 	conditions where.Conditions
-	exec       func(account string) *clientcmdapi.ExecConfig
 }
 
 func newKubeconfigCommand(o *options) *cobra.Command {
@@ -85,7 +84,6 @@ func (k *kubeconfigOptions) run(cmd *cobra.Command, names []string) error {
 	if err != nil {
 		return err
 	}
-	k.exec = execOf(programName(), namespace, arguments, env)
 	hub, err := k.hub()
 	if err != nil {
 		return err
@@ -94,15 +92,15 @@ func (k *kubeconfigOptions) run(cmd *cobra.Command, names []string) error {
 	if err != nil {
 		return err
 	}
-	changes, err := k.write(ctx, k.wanted(hub, namespace, names, chosen))
+	changes, err := k.write(ctx, k.wanted(hub, namespace, names, chosen, execOf(namespace, arguments, env)))
 	if err != nil {
 		return err
 	}
-	if len(chosen.profiles) == 0 && len(changes) == 0 && len(names) == 0 {
+	if len(chosen.clusters)+len(chosen.problems)+len(changes)+len(names) == 0 {
 		if len(k.where) > 0 || k.fromPlacement != "" {
 			return printLine(k.ErrOut, "No ClusterProfiles in namespace "+namespace+" are chosen.")
 		}
-		return (&listOptions{options: k.options}).explainNothing(ctx, hub, namespace)
+		return k.explainNothing(ctx, hub, namespace)
 	}
 	return k.note(namespace, names, chosen)
 }
@@ -129,7 +127,7 @@ func (k *kubeconfigOptions) validate(names []string) (string, error) {
 	if len(names) > 0 && (len(k.where) > 0 || k.fromPlacement != "") {
 		return "", errors.New("name clusters, or choose them with --where and --from-placement, but not both")
 	}
-	namespace, given, err := k.namespace()
+	namespace, scope, err := k.namespace()
 	if err != nil || k.fromPlacement == "" {
 		return namespace, err
 	}
@@ -137,16 +135,16 @@ func (k *kubeconfigOptions) validate(names []string) (string, error) {
 	switch {
 	case !found || len(validation.IsDNS1123Label(of)) > 0 || len(validation.IsDNS1123Subdomain(placement)) > 0:
 		return "", fmt.Errorf("--from-placement: %s is not NAMESPACE/NAME", kube.Quote(k.fromPlacement))
-	case given && namespace != of:
-		return "", fmt.Errorf("--from-placement: its namespace %s is not that of -n, %s", of, namespace)
+	case scope != "" && scope != of:
+		return "", fmt.Errorf("--from-placement: its namespace %s is not that of -n, %s", of, scope)
 	}
 	return of, nil
 }
 
 // chosenProfiles are what a selection chooses.
 type chosenProfiles struct {
-	profiles map[string]*clientcmdapi.Cluster // by cluster; nil if there is no way to it
-	problems map[string]string                // why, by cluster
+	clusters map[string]*clientcmdapi.Cluster // by name
+	problems map[string]string                // why there is no way to a cluster, by name
 	exists   func(cluster string) bool        // whether there is a profile
 }
 
@@ -154,7 +152,7 @@ type chosenProfiles struct {
 func (k *kubeconfigOptions) choose(
 	ctx context.Context, hub *gather.Hub, namespace string, names []string,
 ) (chosenProfiles, error) {
-	chosen := chosenProfiles{profiles: map[string]*clientcmdapi.Cluster{}, problems: map[string]string{}}
+	chosen := chosenProfiles{clusters: map[string]*clientcmdapi.Cluster{}, problems: map[string]string{}}
 	if len(names) > 0 {
 		return chosen, k.chooseNamed(ctx, hub, namespace, names, &chosen)
 	}
@@ -166,19 +164,19 @@ func (k *kubeconfigOptions) choose(
 	chosen.exists = func(cluster string) bool { return existing[cluster] }
 	hidden, err := hub.EachProfile(ctx, namespace, "", func(p *inventoryv1alpha1.ClusterProfile) {
 		existing[p.Name] = true
-		if k.conditions.Match(p) && (decided == nil || decided[p.Name]) {
+		if k.conditions.Match(p.Status.Properties) && (decided == nil || decided[p.Name]) {
 			k.add(&chosen, p)
 		}
 	})
-	return chosen, (&listOptions{options: k.options}).failure(hub, namespace, hidden, err)
+	return chosen, listError(hub, namespace, hidden, err)
 }
 
 func (k *kubeconfigOptions) add(chosen *chosenProfiles, p *inventoryv1alpha1.ClusterProfile) {
-	cluster, err := kubeconfig.ClusterOf(p, k.provider)
-	if err != nil {
+	if cluster, err := kubeconfig.ClusterOf(p, k.provider); err != nil {
 		chosen.problems[p.Name] = err.Error()
+	} else {
+		chosen.clusters[p.Name] = cluster
 	}
-	chosen.profiles[p.Name] = cluster
 }
 
 // chooseNamed reads single profiles, which takes fewer rights than a list.
@@ -227,20 +225,15 @@ func (k *kubeconfigOptions) decided(ctx context.Context, hub *gather.Hub) (map[s
 
 func (k *kubeconfigOptions) wanted(
 	hub *gather.Hub, namespace string, names []string, chosen chosenProfiles,
+	exec func(account string) *clientcmdapi.ExecConfig,
 ) kubeconfig.Wanted {
-	wanted := kubeconfig.Wanted{
-		Hub: hub.Host, Namespace: namespace, Accounts: k.accounts, Prefix: k.prefix, Prune: k.prune, Exec: k.exec,
-		Clusters:    map[string]*clientcmdapi.Cluster{},
+	return kubeconfig.Wanted{
+		Hub: hub.Host, Namespace: namespace, Accounts: k.accounts, Prefix: k.prefix, Prune: k.prune, Exec: exec,
+		Clusters:    chosen.clusters,
 		Selection:   k.selection(names),
 		IsWithdrawn: func(cluster string) bool { return !chosen.exists(cluster) },
-		IsKept:      func(cluster string) bool { _, ok := chosen.profiles[cluster]; return ok },
+		IsKept:      func(cluster string) bool { return chosen.problems[cluster] != "" },
 	}
-	for name, cluster := range chosen.profiles {
-		if cluster != nil {
-			wanted.Clusters[name] = cluster
-		}
-	}
-	return wanted
 }
 
 // selection returns what the user selects by, as a text.
@@ -248,7 +241,7 @@ func (k *kubeconfigOptions) selection(names []string) string {
 	if len(names) > 0 {
 		return kubeconfig.Named
 	}
-	conditions := slices.Compact(slices.Sorted(slices.Values(k.where)))
+	conditions := kube.SortedNames(k.where)
 	text := strings.Join(append([]string{"all"}, conditions...), " ")
 	if k.fromPlacement != "" {
 		text += " in " + k.fromPlacement

@@ -155,54 +155,49 @@ func (l *listOptions) printer() (printers.ResourcePrinter, error) {
 }
 
 func (l *listOptions) printTable(ctx context.Context, hub *gather.Hub, namespace string) (int, error) {
-	properties := decide.PropertyNames(l.properties)
-	counter := decide.Counter{Property: l.countBy}
-	var profiles []decide.Profile
+	table, counter := l.table(), decide.Counter{Property: l.countBy}
+	var rows [][]string
 	hidden, err := hub.EachProfile(ctx, namespace, l.selector, func(p *inventoryv1alpha1.ClusterProfile) {
 		switch {
-		case !l.conditions.Match(p):
+		case !l.conditions.Match(p.Status.Properties):
 		case l.countBy != "":
 			counter.Add(p)
 		default:
-			profiles = append(profiles, decide.ProfileOf(p, properties))
+			rows = append(rows, table.Row(p, false))
 		}
 	})
 	counts := counter.Counts()
-	switch err := l.failure(hub, namespace, hidden, err); {
+	switch err := listError(hub, namespace, hidden, err); {
 	case err != nil:
 		return 0, err
 	case len(counts) > 0:
 		return len(counts), show.Counts(l.Out, l.countBy, counts, !l.noHeaders)
-	case len(profiles) == 0:
+	case len(rows) == 0:
 		return 0, nil
 	}
-	return len(profiles), show.List(l.Out, profiles, l.table(properties))
+	return len(rows), show.List(l.Out, rows, table)
 }
 
-func (l *listOptions) table(properties []string) show.ListOptions {
+func (l *listOptions) table() show.ListOptions {
 	return show.ListOptions{
-		Namespaces: l.allNamespaces, Properties: properties, Wide: l.output == "wide", Headers: !l.noHeaders, Now: l.now(),
+		Namespaces: l.allNamespaces, Properties: decide.PropertyNames(l.properties), Wide: l.output == "wide",
+		Headers: !l.noHeaders, Now: l.now(),
 	}
 }
 
 // watchProfiles prints the profiles, and then each that changes, until it is interrupted.
 func (l *listOptions) watchProfiles(ctx context.Context, hub *gather.Hub, namespace string) error {
-	properties := decide.PropertyNames(l.properties)
 	if _, err := l.printTable(ctx, hub, namespace); err != nil {
 		return err
 	}
-	table := l.table(properties)
+	table := l.table()
 	table.Headers = false
 	take := func(p *inventoryv1alpha1.ClusterProfile, gone bool) error {
-		if !l.conditions.Match(p) {
+		if !l.conditions.Match(p.Status.Properties) {
 			return nil
 		}
-		profile := decide.ProfileOf(p, properties)
-		if gone {
-			profile.Health = "Deleted"
-		}
 		table.Now = l.now()
-		return show.List(l.Out, []decide.Profile{profile}, table)
+		return show.List(l.Out, [][]string{table.Row(p, gone)}, table)
 	}
 	hidden, err := hub.WatchProfiles(ctx, namespace, l.selector, take)
 	switch {
@@ -225,19 +220,20 @@ func (l *listOptions) printObjects(
 	}}
 	list.Items = []unstructured.Unstructured{}
 	hidden, err := hub.EachWholeProfile(ctx, namespace, l.selector, func(p *unstructured.Unstructured) {
-		if len(l.conditions) > 0 && !l.conditions.MatchProperties(decide.PropertiesOf(p)) {
+		if len(l.conditions) > 0 && !l.conditions.Match(decide.PropertiesOf(p)) {
 			return
 		}
 		p.SetManagedFields(nil)
 		list.Items = append(list.Items, *p)
 	})
-	if err := l.failure(hub, namespace, hidden, err); err != nil {
+	if err := listError(hub, namespace, hidden, err); err != nil {
 		return 0, err
 	}
 	return len(list.Items), printer.PrintObj(list, l.Out)
 }
 
-func (l *listOptions) failure(hub *gather.Hub, namespace string, hidden bool, err error) error {
+// listError returns the error for profiles that could not be listed.
+func listError(hub *gather.Hub, namespace string, hidden bool, err error) error {
 	switch {
 	case err != nil:
 		return advise(err, hub.Host)
@@ -254,9 +250,9 @@ func (l *listOptions) failure(hub *gather.Hub, namespace string, hidden bool, er
 
 // explainNothing reports that there are no profiles. A namespace that does not exist is a
 // mistake.
-func (l *listOptions) explainNothing(ctx context.Context, hub *gather.Hub, namespace string) error {
+func (o *options) explainNothing(ctx context.Context, hub *gather.Hub, namespace string) error {
 	if namespace == "" {
-		return printLine(l.ErrOut, "No ClusterProfiles found.")
+		return printLine(o.ErrOut, "No ClusterProfiles found.")
 	}
 	exists, err := hub.Namespace(ctx, namespace)
 	switch {
@@ -265,7 +261,7 @@ func (l *listOptions) explainNothing(ctx context.Context, hub *gather.Hub, names
 	case !exists:
 		return noNamespace(namespace)
 	default:
-		return printLine(l.ErrOut, "No ClusterProfiles found in namespace "+namespace+
+		return printLine(o.ErrOut, "No ClusterProfiles found in namespace "+namespace+
 			": kubectl inventory explain CLUSTER -n "+namespace+" says why a cluster is missing.")
 	}
 }

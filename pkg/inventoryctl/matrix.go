@@ -23,7 +23,6 @@ const maxColumns = 8
 
 type matrixOptions struct {
 	*options
-	output string
 	fold   string
 	tokens bool
 }
@@ -47,7 +46,7 @@ func newMatrixCommand(o *options) *cobra.Command {
 		ValidArgsFunction: o.completeCluster,
 		RunE:              func(cmd *cobra.Command, clusters []string) error { return m.run(cmd.Context(), clusters) },
 	}
-	addOutput(cmd, &m.output)
+	o.addOutput(cmd)
 	cmd.Flags().BoolVar(&m.tokens, "tokens", false,
 		"show which namespaces have tokens of which clusters, by account")
 	cmd.Flags().StringVar(&m.fold, "fold", m.fold,
@@ -57,13 +56,10 @@ func newMatrixCommand(o *options) *cobra.Command {
 }
 
 func (m *matrixOptions) run(ctx context.Context, wanted []string) error {
-	if err := checkOutput(m.output); err != nil {
-		return err
-	}
 	if !slices.Contains([]string{"auto", "always", "never"}, m.fold) {
 		return fmt.Errorf("--fold: %q is not one of auto, always, never", m.fold)
 	}
-	namespace, given, err := m.namespace()
+	own, given, err := m.namespace()
 	if err != nil {
 		return err
 	}
@@ -71,11 +67,7 @@ func (m *matrixOptions) run(ctx context.Context, wanted []string) error {
 	if err != nil {
 		return err
 	}
-	scope := ""
-	if given {
-		scope = namespace
-	}
-	snapshot, scope, err := m.snapshot(ctx, hub, scope, namespace)
+	snapshot, scope, err := m.snapshot(ctx, hub, given, own)
 	if err != nil {
 		return advise(err, hub.Host)
 	}
@@ -94,9 +86,10 @@ func (m *matrixOptions) run(ctx context.Context, wanted []string) error {
 	if m.tokens {
 		return m.runTokens(ctx, hub, snapshot, scope, clusters, len(wanted) > 0, isFolded)
 	}
-	result := decide.MatrixOf(snapshot, namespaces, clusters, snapshot.HiddenProfiles, !isFolded || m.output != "")
+	withCells := !isFolded || m.format != show.FormatText
+	result := decide.MatrixOf(snapshot, namespaces, clusters, snapshot.HiddenProfiles, withCells)
 	result.NotVisible = decide.HiddenKinds(snapshot.Hidden, snapshot.HiddenProfiles)
-	if err := m.print(result, isFolded); err != nil || given || scope == "" {
+	if err := m.print(result, isFolded); err != nil || given != "" || scope == "" {
 		return err
 	}
 	return printLine(m.ErrOut, "Other namespaces than "+scope+" are not visible to you.")
@@ -133,8 +126,8 @@ func (m *matrixOptions) runTokens(
 	result := decide.TokensOf(source, accounts, snapshot.Namespaces(), clusters, scope, m.now())
 	result.NotVisible = decide.HiddenKinds(snapshot.Hidden, snapshot.HiddenProfiles)
 	switch {
-	case m.output != "":
-		return show.Structured(m.Out, m.output, result)
+	case m.format != show.FormatText:
+		return show.Structured(m.Out, m.format, result)
 	case mode != settings.CopyingEnabled:
 		return printLine(m.ErrOut, "The manager copies no tokens (credentials.mode="+kube.Shorten(mode, maxErrorBytes)+").")
 	case len(result.Rows) == 0 && result.Unnamed == 0:
@@ -171,9 +164,7 @@ func selected(known, wanted []string, hidden bool) ([]string, error) {
 			return nil, noCluster(name)
 		}
 	}
-	wanted = slices.Clone(wanted)
-	slices.Sort(wanted)
-	return slices.Compact(wanted), nil
+	return kube.SortedNames(wanted), nil
 }
 
 // noCluster is the error for a cluster that does not exist.
@@ -188,8 +179,8 @@ func (m *matrixOptions) print(result decide.Matrix, isFolded bool) error {
 		return fmt.Errorf("no cluster is visible to you, because you may not read %s: ask the hub's administrator for the "+
 			"rights that %s lists, or give another namespace with -n",
 			strings.Join(result.NotVisible, ", "), docsOfRights())
-	case m.output != "":
-		return show.Structured(m.Out, m.output, result)
+	case m.format != show.FormatText:
+		return show.Structured(m.Out, m.format, result)
 	case len(result.Clusters) == 0:
 		return printLine(m.ErrOut, "There are no ManagedClusters on this hub.")
 	case len(result.Rows) == 0:

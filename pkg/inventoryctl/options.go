@@ -3,7 +3,6 @@ package inventoryctl
 import (
 	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -12,6 +11,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/cli-runtime/pkg/printers"
 
+	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/decide"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/gather"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/show"
 )
@@ -21,12 +21,8 @@ type options struct {
 	genericiooptions.IOStreams
 	config    *genericclioptions.ConfigFlags
 	chunkSize int64
+	format    string // of commands that print a text, JSON or YAML
 	now       func() time.Time
-}
-
-func newOptions(streams genericiooptions.IOStreams, now func() time.Time) *options {
-	config := genericclioptions.NewConfigFlags(true)
-	return &options{IOStreams: streams, config: config, chunkSize: 500, now: now}
 }
 
 func (o *options) addFlags(cmd *cobra.Command) {
@@ -50,48 +46,62 @@ func (o *options) hub() (*gather.Hub, error) {
 	}
 	hub.PageSize = o.chunkSize
 	if printers.IsTerminal(o.ErrOut) {
-		hub.Progress = progress(o.ErrOut)
+		// It overwrites one line with the kind that is being read, and ends on an empty line, which the
+		// next output overwrites.
+		hub.Progress = func(kind string, count int) {
+			fmt.Fprintf(o.ErrOut, "\rreading %s: %d\x1b[K\r", kind, count)
+		}
 	}
 	return hub, nil
 }
 
-// progress overwrites one line with the kind that is being read. It ends on an empty line,
-// which the next output overwrites.
-func progress(out io.Writer) func(kind string, count int) {
-	return func(kind string, count int) { fmt.Fprintf(out, "\rreading %s: %d\x1b[K\r", kind, count) }
-}
-
-// namespace returns the namespace that the flags or the kubeconfig select. given is true if
-// it was a flag.
-func (o *options) namespace() (name string, given bool, err error) {
-	name, given, err = o.config.ToRawKubeConfigLoader().Namespace()
+// namespace returns the namespace that the flags or the kubeconfig select. scope is the same if it was a
+// flag, and otherwise empty.
+func (o *options) namespace() (name, scope string, err error) {
+	name, given, err := o.config.ToRawKubeConfigLoader().Namespace()
 	if err != nil {
-		return "", false, advise(err, "")
+		return "", "", advise(err, "")
 	}
 	if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
-		return "", false, fmt.Errorf("--namespace: %q is not a namespace name", name)
+		return "", "", fmt.Errorf("--namespace: %q is not a namespace name", name)
 	}
-	return name, given, nil
-}
-
-// colors returns a palette that is on if the output is a terminal that wants colours.
-func (o *options) colors() show.Palette {
-	return show.NewPalette(printers.AllowsColorOutput(o.Out))
-}
-
-// addOutput adds the flag -o of subcommands that print a text, JSON or YAML.
-func addOutput(cmd *cobra.Command, output *string) {
-	cmd.Flags().StringVarP(output, "output", "o", *output, "output format: json or yaml (default: text)")
-}
-
-// checkOutput checks what addOutput has read.
-func checkOutput(output string) error {
-	switch output {
-	case show.FormatText, show.FormatJSON, show.FormatYAML:
-		return nil
-	default:
-		return fmt.Errorf("--output: %q is neither json nor yaml", output)
+	if given {
+		scope = name
 	}
+	return name, scope, nil
+}
+
+// addOutput adds the flag -o to a command that prints a text, JSON or YAML. It is checked before the
+// command runs.
+func (o *options) addOutput(cmd *cobra.Command) {
+	cmd.Flags().StringVarP(&o.format, "output", "o", show.FormatText, "output format: json or yaml (default: text)")
+	cmd.PreRunE = func(*cobra.Command, []string) error {
+		switch o.format {
+		case show.FormatText, show.FormatJSON, show.FormatYAML:
+			return nil
+		default:
+			return fmt.Errorf("--output: %q is neither json nor yaml", o.format)
+		}
+	}
+}
+
+// printFindings prints a value, which contains findings, in the chosen format. It returns errMissing
+// if one of the findings requires action.
+func (o *options) printFindings(value any, findings []decide.Finding, printText func(show.Palette)) error {
+	if o.format == show.FormatText {
+		printText(show.Palette(printers.AllowsColorOutput(o.Out)))
+	} else if err := show.Structured(o.Out, o.format, value); err != nil {
+		return err
+	}
+	if decide.FirstWrong(findings) != nil {
+		return errMissing
+	}
+	return nil
+}
+
+// printChecks is printFindings for a list of findings, whose name is a key in JSON and YAML.
+func (o *options) printChecks(name string, checks []decide.Finding) error {
+	return o.printFindings(map[string]any{name: checks}, checks, func(p show.Palette) { show.Checks(o.Out, checks, p) })
 }
 
 // noNamespace is the error for a namespace that does not exist.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,7 +19,6 @@ const leastInterval = time.Second
 
 type rolloutOptions struct {
 	*options
-	output   string
 	watch    bool
 	interval time.Duration
 }
@@ -35,7 +35,7 @@ func newRolloutCommand(o *options) *cobra.Command {
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return r.run(cmd.Context()) },
 	}
-	addOutput(cmd, &r.output)
+	o.addOutput(cmd)
 	cmd.Flags().BoolVarP(&r.watch, "watch", "w", false, "repeat until all clusters have their revision")
 	cmd.Flags().DurationVar(&r.interval, "interval", r.interval, "how often --watch reads the addons")
 	return cmd
@@ -45,11 +45,8 @@ func (r *rolloutOptions) run(ctx context.Context) error {
 	switch {
 	case r.interval < leastInterval:
 		return fmt.Errorf("--interval: %s is less than %s", r.interval, leastInterval)
-	case r.watch && r.output != "":
+	case r.watch && r.format != show.FormatText:
 		return errors.New("--watch: choose no --output with it")
-	}
-	if err := checkOutput(r.output); err != nil {
-		return err
 	}
 	hub, err := r.hub()
 	if err != nil {
@@ -71,7 +68,7 @@ func (r *rolloutOptions) run(ctx context.Context) error {
 		if report, err = r.read(ctx, hub); err != nil {
 			return err
 		}
-		if report.DiffersFrom(printed) {
+		if !reflect.DeepEqual(report, printed) {
 			if err := r.print(report); err != nil {
 				return err
 			}
@@ -99,8 +96,8 @@ func (r *rolloutOptions) read(ctx context.Context, hub *gather.Hub) (rollout.Rep
 
 func (r *rolloutOptions) print(report rollout.Report) error {
 	switch {
-	case r.output != "":
-		return show.Structured(r.Out, r.output, report)
+	case r.format != show.FormatText:
+		return show.Structured(r.Out, r.format, report)
 	case report.Total == 0:
 		return printLine(r.ErrOut, "No cluster has the addon: "+
 			"clusteradm addon enable --names cluster-inventory --clusters CLUSTER")

@@ -71,11 +71,8 @@ func (u unusable) Unwrap() error { return u.error }
 // problem says what is wrong with the Secret that contains the kubeconfig, for people on
 // the hub, or nothing if it is fine.
 func problem(err error) string {
-	var wrong unusable
-	if errors.As(err, &wrong) {
-		return wrong.problem
-	}
-	return ""
+	wrong, _ := errors.AsType[unusable](err)
+	return wrong.problem
 }
 
 const (
@@ -166,9 +163,8 @@ func trust(cfg *rest.Config, bundle string) {
 // hub. The agent connects to the spoke's own API server directly, unless its kubeconfig
 // names a proxy.
 func withoutProxy(cfg *rest.Config) *rest.Config {
-	if cfg.Proxy != nil {
-		return cfg
+	if cfg.Proxy == nil {
+		cfg.Proxy = func(*http.Request) (*url.URL, error) { return nil, nil }
 	}
-	cfg.Proxy = func(*http.Request) (*url.URL, error) { return nil, nil }
 	return cfg
 }

@@ -134,11 +134,7 @@ func newManager(ctx context.Context, cfg *rest.Config, opts Options) (manager.Ma
 
 // assemble adds the parts of the agent to the outer manager.
 func assemble(ctx context.Context, mgr manager.Manager, all *sessions, opts Options) error {
-	err := cleanup.Add(ctx, mgr, cleanup.Options{
-		InstallNamespace: opts.InstallNamespace,
-		Addon:            types.UID(opts.AddonUID),
-		Stop:             all.StopPublishing,
-	})
+	err := cleanup.Add(ctx, mgr, opts.InstallNamespace, types.UID(opts.AddonUID), all.StopPublishing)
 	if err != nil {
 		return err
 	}

@@ -9,8 +9,6 @@ import (
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
-	"open-cluster-management.io/cluster-inventory-addon/pkg/spoke/property"
-	"open-cluster-management.io/cluster-inventory-addon/pkg/spoke/report"
 )
 
 // Options is the command line of the running agent.
@@ -112,14 +110,6 @@ func (o *Options) Validate() error {
 	}
 	mistakes.Patterns("reserved-properties", o.ReservedProperties)
 	return mistakes.Err()
-}
-
-// reserved are the names that are not published. Validate has checked them.
-func (o *Options) reserved() property.Reserved { return o.ReservedProperties }
-
-// limit is the klusterlet's limit of claims.
-func (o *Options) limit() report.Limit {
-	return report.Limit{Custom: o.ClaimLimit, ReservedSuffixes: o.ReservedClaimSuffixes}
 }
 
 // CleanupOptions is the command line of the hook.

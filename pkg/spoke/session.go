@@ -76,17 +76,19 @@ func (s *session) Run(ctx context.Context, now situation, ready func()) error {
 		return err
 	}
 	if now.publishes() {
-		if err := publish.Add(mgr, now.api, s.opts.reserved()); err != nil {
+		if err := publish.Add(mgr, now.api, s.opts.ReservedProperties); err != nil {
 			return err
 		}
 	}
+	shown := s.shown(now)
 	if now.publishes() && now.api.Served() {
-		if err := s.addEvents(mgr, now.api); err != nil {
+		// An owner learns what is wrong although the hub cannot be reached.
+		if err := report.AddEvents(mgr, shown, s.events); err != nil {
 			return err
 		}
 	}
 	if now.hub != nil {
-		if err := s.addReport(mgr, now); err != nil {
+		if err := s.addReport(mgr, now.hub, shown); err != nil {
 			return err
 		}
 	}
@@ -136,8 +138,19 @@ func (s *session) newManager(ctx context.Context) (manager.Manager, error) {
 	})
 }
 
-func (s *session) addReport(mgr manager.Manager, now situation) error {
-	hub, err := newHub(now.hub, s.opts.ClusterName, mgr.GetLogger())
+// shown is what of a situation is reported.
+func (s *session) shown(now situation) report.Situation {
+	return report.Situation{
+		API:      now.api,
+		Stopped:  now.removed,
+		Problem:  s.kubeconfigProblem(now),
+		Reserved: s.opts.ReservedProperties,
+		Limit:    report.Limit{Custom: s.opts.ClaimLimit, ReservedSuffixes: s.opts.ReservedClaimSuffixes},
+	}
+}
+
+func (s *session) addReport(mgr manager.Manager, cfg *rest.Config, shown report.Situation) error {
+	hub, err := newHub(cfg, s.opts.ClusterName, mgr.GetLogger())
 	if err != nil {
 		return fmt.Errorf("starting on the hub: %w", err)
 	}
@@ -147,22 +160,11 @@ func (s *session) addReport(mgr manager.Manager, now situation) error {
 		return err
 	}
 	return report.Add(mgr, report.Options{
-		API:      now.api,
-		Stopped:  now.removed,
-		Problem:  s.kubeconfigProblem(now),
-		Reserved: s.opts.reserved(),
-		Limit:    s.opts.limit(),
-		Addon:    types.NamespacedName{Namespace: s.opts.ClusterName, Name: contract.AddonName},
-		AddonUID: types.UID(s.opts.AddonUID),
-		Hub:      hub,
-		Metrics:  s.metrics,
-	})
-}
-
-// addEvents does not need the hub: an owner learns what is wrong although it cannot be reached.
-func (s *session) addEvents(mgr manager.Manager, api property.API) error {
-	return report.AddEvents(mgr, report.EventOptions{
-		API: api, Reserved: s.opts.reserved(), Limit: s.opts.limit(), History: s.events,
+		Situation: shown,
+		Addon:     types.NamespacedName{Namespace: s.opts.ClusterName, Name: contract.AddonName},
+		AddonUID:  types.UID(s.opts.AddonUID),
+		Hub:       hub,
+		Metrics:   s.metrics,
 	})
 }
 

@@ -12,7 +12,6 @@ import (
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
@@ -54,9 +53,9 @@ type sessions struct {
 	run       runFunc
 	informers cache.Informers
 
-	// stop is closed to end publishing, stopped when it has ended.
-	stop, stopped       chan struct{}
-	stopOnce, endedOnce sync.Once
+	// stop is closed by requestStop to end publishing, stopped by ended when it has ended.
+	stop, stopped      chan struct{}
+	requestStop, ended func()
 
 	crdChanged chan struct{}
 	ready      atomic.Bool
@@ -75,13 +74,16 @@ var (
 )
 
 func newSessions(observers observers, run runFunc, informers cache.Informers) *sessions {
+	stop, stopped := make(chan struct{}), make(chan struct{})
 	return &sessions{
-		observers:  observers,
-		run:        run,
-		informers:  informers,
-		stop:       make(chan struct{}),
-		stopped:    make(chan struct{}),
-		crdChanged: make(chan struct{}, 1),
+		observers:   observers,
+		run:         run,
+		informers:   informers,
+		stop:        stop,
+		stopped:     stopped,
+		requestStop: sync.OnceFunc(func() { close(stop) }),
+		ended:       sync.OnceFunc(func() { close(stopped) }),
+		crdChanged:  make(chan struct{}, 1),
 	}
 }
 
@@ -111,7 +113,7 @@ func (s *sessions) follow(ctx context.Context) {
 		if next := s.observe(ctx, now); next != now {
 			end()
 			if next.removed {
-				s.endedOnce.Do(func() { close(s.stopped) })
+				s.ended()
 			}
 			log.FromContext(ctx).Info("Starting a session", "propertyVersion", next.api.Version,
 				"propertyAPIAbsent", next.api.Absent, "removed", next.removed)
@@ -220,10 +222,6 @@ func (s *sessions) StopPublishing(ctx context.Context) error {
 	}
 }
 
-func (s *sessions) requestStop() {
-	s.stopOnce.Do(func() { close(s.stop) })
-}
-
 // Ready is a readiness check: the caches of the spoke have synced. A session that reads
 // nothing from the spoke is ready at once.
 func (s *sessions) Ready(*http.Request) error {
@@ -241,8 +239,3 @@ func (s *sessions) Reporting(*http.Request) error {
 	}
 	return nil
 }
-
-var (
-	_ healthz.Checker = (&sessions{}).Ready
-	_ healthz.Checker = (&sessions{}).Reporting
-)

@@ -1,5 +1,5 @@
-// Package kinds lists the kinds that the manager reads and writes. Its clients and caches need no
-// discovery, so that the cache of a kind can be configured before the hub serves it. Packages
+// Package kinds lists the kinds that the manager and the kubectl plugin read and write. Their clients
+// and caches need no discovery, so that the cache of a kind can be configured before the hub serves it. Packages
 // whose clients do not come from the manager, such as addon, know their own kinds.
 package kinds
 
@@ -56,7 +56,7 @@ var (
 		coordinationv1.SchemeGroupVersion:                {"Lease"},
 		eventsv1.SchemeGroupVersion:                      {"Event"},
 		rbacv1.SchemeGroupVersion:                        {"RoleBinding"},
-		schema.GroupVersion(addonv1beta1.GroupVersion):   {"ManagedClusterAddOn"},
+		schema.GroupVersion(addonv1beta1.GroupVersion):   {"ManagedClusterAddOn", "AddOnDeploymentConfig"},
 		schema.GroupVersion(clusterv1beta1.GroupVersion): {"Placement", "PlacementDecision"},
 		schema.GroupVersion(clusterv1beta2.GroupVersion): {"ManagedClusterSetBinding"},
 		schema.GroupVersion(workv1.GroupVersion):         {"ManifestWork"},

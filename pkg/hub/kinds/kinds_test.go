@@ -51,8 +51,8 @@ func TestKindsAreMappedAsAHubServesThem(t *testing.T) {
 // TestEveryRightHasAKind finds kinds that were forgotten by the rights that the chart grants.
 func TestEveryRightHasAKind(t *testing.T) {
 	elsewhere := map[string]bool{ // read or written by clients that need no mapping
-		"addondeploymentconfigs": true, "agentrevisions": true, // addon-framework
-		"tokenreviews": true, "subjectaccessreviews": true, // the server of the metrics
+		"agentrevisions": true,                               // addon-framework
+		"tokenreviews":   true, "subjectaccessreviews": true, // the server of the metrics
 		"signers": true, // no objects
 	}
 	mapper, known := newMapper(t), map[schema.GroupKind]bool{}

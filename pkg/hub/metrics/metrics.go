@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -90,31 +91,6 @@ type Options struct {
 	Clock clock.PassiveClock
 }
 
-// Metric is one metric with all labels that it may have.
-type Metric struct {
-	Name   string
-	Labels []string
-}
-
-// All is the table of the metrics, sorted by name.
-func All() []Metric {
-	return []Metric{
-		{prefix + "addons", []string{"condition", "reason", "status"}},
-		{prefix + "agents", []string{"revision", "state"}},
-		{prefix + "build_info", []string{"goversion", "revision", "version"}},
-		{prefix + "credential_expiry_seconds", nil},
-		{prefix + "credentials", []string{"state"}},
-		{prefix + "policy_enforced", []string{"policy"}},
-		{prefix + "profile_delay_seconds", nil},
-		{prefix + "profiles", []string{"namespace", "state"}},
-		{prefix + "profiles_held_back", nil},
-		{prefix + "properties_rejected", []string{"reason"}},
-		{prefix + "upstream_mode", []string{"mode", "writer"}},
-		{prefix + "withheld", []string{"namespace", "reason"}},
-		{prefix + "writes_total", []string{"outcome", "resource", "verb"}},
-	}
-}
-
 // Metrics is a prometheus.Collector of all metrics. It is safe for concurrent use. A nil
 // one counts nothing.
 type Metrics struct {
@@ -129,7 +105,9 @@ type Metrics struct {
 	writes      *prometheus.CounterVec
 	upstream    *writerModes
 	policies    *prometheus.GaugeVec
-	fleet       *fleet
+	addons      *tally
+	agents      *tally
+	revisions   atomic.Pointer[[]string] // that exist
 	build       prometheus.Collector
 }
 
@@ -140,11 +118,11 @@ func New(opts Options) *Metrics {
 	if opts.Clock == nil {
 		opts.Clock = clock.RealClock{}
 	}
-	return &Metrics{
-		profiles: newTally("profiles",
+	m := &Metrics{
+		profiles: newPairTally("profiles",
 			"Pairs of namespace and cluster that have or should have a ClusterProfile, by its state.",
 			"state", opts.ByNamespace, profileStates()),
-		withheld: newTally("withheld",
+		withheld: newPairTally("withheld",
 			"Pairs of a namespace and a cluster of a set bound there that must not have a ClusterProfile, by reason.",
 			"reason", opts.ByNamespace, withheldReasons()),
 		heldBack: prometheus.NewGauge(prometheus.GaugeOpts{
@@ -154,10 +132,10 @@ func New(opts Options) *Metrics {
 		}),
 		rejected: newTally("properties_rejected",
 			"Claims of ManagedClusters that are left out of their ClusterProfiles, by reason.",
-			"reason", false, RejectionReasons()),
+			"reason").from(RejectionReasons()),
 		credentials: newTally("credentials",
 			"ManagedServiceAccounts that are labeled to be copied, by the state of their copies.",
-			"state", false, credentialStates()),
+			"state").from(credentialStates()),
 		expiry:  newSoonest(opts.Clock),
 		changes: newChanges(opts.Clock),
 		delay: prometheus.NewHistogram(prometheus.HistogramOpts{
@@ -171,19 +149,25 @@ func New(opts Options) *Metrics {
 			Help: "The manager's write requests, by resource, verb and outcome.",
 		}, []string{"resource", "verb", "outcome"}),
 		upstream: newWriterModes(),
-		fleet:    newFleet(),
+		addons: newTally("addons", "Clusters by the status and reason of the conditions on their addon.",
+			"condition", "status", "reason"),
+		agents: newTally("agents",
+			"Clusters by the AgentRevision that they should have now, and how far it is rolled out.",
+			"revision", "state"),
 		policies: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: prefix + "policy_enforced",
 			Help: "1 if the hub was found to enforce an admission policy of the chart at the last check, else 0.",
 		}, []string{"policy"}),
 		build: kube.BuildInfo(prefix+"build_info", "The version of the manager; always 1.", version.Get().Labels()),
 	}
+	m.agents.shown = m.knownRevision
+	return m
 }
 
 func (m *Metrics) all() []prometheus.Collector {
 	return []prometheus.Collector{
 		m.profiles, m.withheld, m.heldBack, m.rejected, m.credentials, m.expiry, m.delay, m.writes, m.upstream, m.policies,
-		m.fleet, m.build,
+		m.addons, m.agents, m.build,
 	}
 }
 
@@ -228,7 +212,7 @@ func (m *Metrics) HoldBackProfiles(more int) {
 // RejectClaims changes the number of claims left out for a reason; more may be negative.
 func (m *Metrics) RejectClaims(reason string, more int) {
 	if m != nil && slices.Contains(RejectionReasons(), reason) {
-		m.rejected.add("", reason, more)
+		m.rejected.add(series{reason}, more)
 	}
 }
 
@@ -270,7 +254,7 @@ func (m *Metrics) ProfileServed(pair types.NamespacedName, version string, patch
 // Upstream records the mode of one of Open Cluster Management's writers.
 func (m *Metrics) Upstream(writer string, now Mode) {
 	if m != nil {
-		m.upstream.set(writer, now)
+		m.upstream.present.Set(writer, now)
 	}
 }
 

@@ -370,7 +370,6 @@ func TestEveryMetricIsDocumented(t *testing.T) {
 	m.CountAgent("r", "Completed", 1)
 	m.writes.WithLabelValues("secrets", "create", outcomeSuccess).Inc()
 	got := map[string]documented{}
-	var all []Metric
 	for _, family := range apitest.Gather(t, m) {
 		row := documented{Type: strings.ToLower(family.GetType().String())}
 		for _, label := range family.GetMetric()[0].GetLabel() {
@@ -378,16 +377,13 @@ func TestEveryMetricIsDocumented(t *testing.T) {
 		}
 		slices.Sort(row.Labels)
 		got[family.GetName()] = row
-		all = append(all, Metric{Name: family.GetName(), Labels: row.Labels})
-	}
-	if diff := cmp.Diff(All(), all); diff != "" {
-		t.Errorf("the table in this package (-table +served):\n%s", diff)
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("metrics (-in docs/metrics.md +served):\n%s", diff)
 	}
 	values := slices.Concat(
-		profileStates(), withheldReasons(), RejectionReasons(), credentialStates(), outcomes(), writtenResources,
+		profileStates(), withheldReasons(), RejectionReasons(), credentialStates(), writtenResources,
+		[]string{outcomeSuccess, outcomeConflict, outcomeDenied, outcomeRefused, outcomeFailed},
 		[]string{WriterRegistration, WriterClusterProxy, WriterServiceAccount, otherResource, Other, None},
 	)
 	for _, mode := range modes() {

@@ -33,8 +33,6 @@ func newWriterModes() *writerModes {
 	}
 }
 
-func (w *writerModes) set(writer string, mode Mode) { w.present.Set(writer, mode) }
-
 // Describe implements prometheus.Collector.
 func (w *writerModes) Describe(into chan<- *prometheus.Desc) { into <- w.desc }
 

@@ -91,10 +91,6 @@ const (
 	outcomeFailed   = "Failed" // no response, or a server error
 )
 
-func outcomes() []string {
-	return []string{outcomeSuccess, outcomeConflict, outcomeDenied, outcomeRefused, outcomeFailed}
-}
-
 func outcomeOf(resp *http.Response, err error) string {
 	switch {
 	case err != nil, resp.StatusCode >= http.StatusInternalServerError, resp.StatusCode == http.StatusTooManyRequests:

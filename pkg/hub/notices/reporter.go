@@ -124,21 +124,16 @@ func (r *Reporter) emit(ctx context.Context, namespace string, next due) (lastEv
 // reference returns what an event is about, or nil if it is gone.
 func (r *Reporter) reference(ctx context.Context, namespace string, about Subject) (*corev1.ObjectReference, error) {
 	key := types.NamespacedName{Namespace: namespace, Name: about.Name}
-	reference := corev1.ObjectReference{Namespace: namespace, Name: about.Name}
 	var obj client.Object
 	switch about.Kind {
 	case Placement:
 		obj = &clusterv1beta1.Placement{}
-		reference.APIVersion, reference.Kind = clusterv1beta1.GroupVersion.String(), "Placement"
 	case Profile:
 		obj = &inventoryv1alpha1.ClusterProfile{}
-		reference.APIVersion, reference.Kind = inventoryv1alpha1.GroupVersion.String(), "ClusterProfile"
 	case Cluster:
 		obj = &clusterv1.ManagedCluster{}
-		reference.APIVersion, reference.Kind = clusterv1.GroupVersion.String(), "ManagedCluster"
 	default:
 		obj = &clusterv1beta2.ManagedClusterSetBinding{}
-		reference.APIVersion, reference.Kind = clusterv1beta2.GroupVersion.String(), "ManagedClusterSetBinding"
 	}
 	found, err := kube.Get(ctx, r.reader, key, obj)
 	if kube.IsUncached(err) || err == nil && found == nil {
@@ -147,6 +142,9 @@ func (r *Reporter) reference(ctx context.Context, namespace string, about Subjec
 	if err != nil {
 		return nil, err
 	}
-	reference.UID = found.GetUID()
-	return &reference, nil
+	kind, err := r.writer.GroupVersionKindFor(obj)
+	version, name := kind.ToAPIVersionAndKind()
+	return &corev1.ObjectReference{
+		APIVersion: version, Kind: name, Namespace: namespace, Name: about.Name, UID: found.GetUID(),
+	}, err
 }

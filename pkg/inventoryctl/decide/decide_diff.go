@@ -103,11 +103,9 @@ func (d Difference) Groups() []Group {
 	var groups []Group
 	at := map[[3]string]int{}
 	for _, change := range d.Changes {
-		what := change.Why
-		if what == "" {
-			what = strings.Join(change.Fields, ", ")
-		} else {
-			what = "the cluster " + what
+		what := strings.Join(change.Fields, ", ")
+		if change.Why != "" {
+			what = "the cluster " + change.Why
 		}
 		key := [3]string{string(change.Action), change.Namespace, what}
 		i, known := at[key]

@@ -3,14 +3,10 @@ package decide
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 
-	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection/rule"
 )
 
@@ -85,29 +81,10 @@ func TestMatrix(t *testing.T) {
 	}
 }
 
-func TestProfileOf(t *testing.T) {
-	p := ocmtest.OurProfile("ns", "c")
-	p.Labels["multicluster.x-k8s.io/clusterset"] = "s"
-	p.CreationTimestamp = metav1.NewTime(now.Add(-time.Hour))
-	p.Status.Version.Kubernetes = "v1.35.4"
-	p.Status.Conditions = []metav1.Condition{
-		ocmtest.Condition("ControlPlaneHealthy", "False", "R", ""), ocmtest.Condition("Joined", "Unknown", "R", ""),
-	}
-	p.Status.AccessProviders = []inventoryv1alpha1.AccessProvider{{Name: "open-cluster-management"}, {Name: "direct"}}
-	p.Status.Properties = []inventoryv1alpha1.Property{
-		{Name: "a", Value: "1", LastObservedTime: metav1.NewTime(now.Add(-time.Minute))},
-		{Name: "b", Value: "2", LastObservedTime: metav1.NewTime(now.Add(-time.Hour))},
-	}
-	want := Profile{
-		Namespace: "ns", Name: "c", Manager: "open-cluster-management", Version: "v1.35.4", Health: "Unhealthy",
-		Joined: "Unknown", Set: "s", Access: []string{"open-cluster-management", "direct"}, Properties: 2,
-		Values: []string{"2", "", "1"}, Newest: now.Add(-time.Minute), Created: now.Add(-time.Hour),
-	}
-	if diff := cmp.Diff(want, ProfileOf(p, PropertyNames([]string{"b,none", " a ", "b"}))); diff != "" {
-		t.Errorf("profile (-want +got):\n%s", diff)
-	}
-	if bare := ProfileOf(ocmtest.OurProfile("ns", "c"), nil); bare.Health != "" || !bare.Newest.IsZero() {
-		t.Errorf("of a profile without a status: %+v", bare)
+func TestPropertyNames(t *testing.T) {
+	want := []string{"b", "none", "a"}
+	if diff := cmp.Diff(want, PropertyNames([]string{"b,none", " a ", "b"})); diff != "" {
+		t.Errorf("names (-want +got):\n%s", diff)
 	}
 }
 

@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -111,10 +112,7 @@ func ownIDs() string {
 // sharedBy names the profiles that have one id, and which of them consumers use.
 func sharedBy(profiles []memberProfile) string {
 	profiles = slices.SortedFunc(slices.Values(profiles), func(a, b memberProfile) int {
-		if order := a.created.Compare(b.created); order != 0 {
-			return order
-		}
-		return strings.Compare(a.name, b.name)
+		return cmp.Or(a.created.Compare(b.created), cmp.Compare(a.name, b.name))
 	})
 	names := make([]string, 0, len(profiles))
 	for _, profile := range profiles {
@@ -235,23 +233,22 @@ func (m MemberFacts) claimants() map[string]map[string]rule.MemberIDClaimant {
 	return found
 }
 
-// step returns what is to be said about the member id of a pair's profile, nil if nothing is.
-func (m MemberFacts) step(namespace, cluster string) *Finding {
-	says := func(f Finding) *Finding { return &f }
+// steps returns what is to be said about the member id of a pair's profile, nil if nothing is.
+func (m MemberFacts) steps(namespace, cluster string) (said []Finding) {
 	for key, profiles := range m.profiles {
 		if key.namespace == namespace && len(profiles) > 1 &&
 			slices.ContainsFunc(profiles, func(p memberProfile) bool { return p.name == cluster }) {
-			return says(missing(stepMember, fmt.Sprintf("%s is that of %s", kube.Quote(key.id), sharedBy(profiles)), ownIDs()))
+			text := fmt.Sprintf("%s is that of %s", kube.Quote(key.id), sharedBy(profiles))
+			return []Finding{missing(stepMember, text, ownIDs())}
 		}
 	}
-	var has *Finding
 	for _, t := range m.ties() {
 		switch {
 		case slices.Contains(t.named, cluster), slices.Contains(t.without, cluster):
-			return says(missing(stepMember, t.String(), ownIDs()))
+			return []Finding{missing(stepMember, t.String(), ownIDs())}
 		case t.holder == cluster:
-			has = says(done(stepMember, t.String()))
+			said = []Finding{done(stepMember, t.String())}
 		}
 	}
-	return has
+	return said
 }

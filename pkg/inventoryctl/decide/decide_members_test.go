@@ -109,8 +109,8 @@ func TestMemberIDs(t *testing.T) {
 			}
 			for cluster, state := range test.steps {
 				var step Finding
-				if found := facts.step("a", cluster); found != nil {
-					step = *found
+				if found := facts.steps("a", cluster); len(found) > 0 {
+					step = found[0]
 				}
 				if step.State != state || (step.Fix == "") == (state == Missing) {
 					t.Errorf("the step of %s is %+v, want %q", cluster, step, state)

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/apimachinery/pkg/util/validation"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
 	authv1beta1 "open-cluster-management.io/managed-serviceaccount/apis/authentication/v1beta1"
 
@@ -27,7 +28,7 @@ type PairFacts struct {
 	Namespace, Cluster string
 
 	// Installation is the ClusterManagementAddOn.
-	Installation Presence
+	Installation Object[addonv1beta1.ClusterManagementAddOn]
 
 	// Settings are those of the manager.
 	Settings settings.Settings
@@ -40,7 +41,7 @@ type PairFacts struct {
 	Members MemberFacts
 
 	// Proxy is cluster-proxy's addon on the cluster.
-	Proxy Presence
+	Proxy Object[addonv1beta1.ManagedClusterAddOn]
 
 	// Accounts are those whose tokens may be copied.
 	Accounts       []*authv1beta1.ManagedServiceAccount
@@ -148,12 +149,10 @@ func (p PairFacts) bindingStep(step rule.Step) Finding {
 
 // exclusiveSet returns the set that the cluster's label names, if any.
 func (p PairFacts) exclusiveSet() string {
-	if p.Facts.Cluster != nil {
-		if set := p.Facts.Cluster.Labels[clusterv1beta2.ClusterSetLabel]; set != "" {
-			return set
-		}
+	if p.Facts.Cluster == nil {
+		return ""
 	}
-	return ""
+	return p.Facts.Cluster.Labels[clusterv1beta2.ClusterSetLabel]
 }
 
 // fix returns the command that makes a condition of the rule true, or shows what to change.
@@ -162,11 +161,11 @@ func (p PairFacts) fix(step rule.Step) string {
 	case rule.StepAddon:
 		switch {
 		case p.Facts.Addon != nil:
-			return fmt.Sprintf("kubectl describe managedclusteraddon %s -n %s", contract.AddonName, p.Cluster)
-		case !p.Installation.Found && !p.Installation.Hidden:
+			return describeAddon(p.Cluster)
+		case p.Installation.Object == nil && !p.Installation.Hidden:
 			return InstallChart()
 		}
-		return fmt.Sprintf("clusteradm addon enable --names %s --clusters %s", contract.AddonName, p.Cluster)
+		return EnableAddon(p.Cluster)
 	case rule.StepAccepted:
 		switch {
 		case p.Facts.Cluster == nil:
@@ -205,10 +204,6 @@ func argument(name string) string {
 	return name
 }
 
-func (p PairFacts) describeAddon() string {
-	return fmt.Sprintf("kubectl describe managedclusteraddon %s -n %s", contract.AddonName, p.Cluster)
-}
-
 // profileStep reports whether there is a profile and, if not, why, although the rule may
 // want one.
 func (p PairFacts) profileStep(result rule.Result) Finding {
@@ -221,7 +216,7 @@ func (p PairFacts) profileStep(result rule.Result) Finding {
 		return notVisible(stepProfile, "ClusterProfiles")
 	case profile == nil && result.Answer == rule.Yes:
 		_, why := notWritten(p.Facts.Addon, p.Namespace)
-		return missing(stepProfile, "the cluster "+why, p.describeAddon())
+		return missing(stepProfile, "the cluster "+why, describeAddon(p.Cluster))
 	case profile == nil && !p.Facts.Hidden.Any():
 		return missing(stepProfile, "there is no ClusterProfile", "")
 	case profile == nil:
@@ -269,8 +264,8 @@ func (p PairFacts) IsTied() bool {
 // memberSteps says which member id the cluster does not get, or shares. Usually there is nothing
 // to say.
 func (p PairFacts) memberSteps() []Finding {
-	if step := p.Members.step(p.Namespace, p.Cluster); step != nil {
-		return []Finding{*step}
+	if steps := p.Members.steps(p.Namespace, p.Cluster); steps != nil {
+		return steps
 	}
 	profile := p.Facts.Profile
 	if p.Facts.Cluster == nil || profile == nil || !rule.IsMarked(profile) || !p.Members.HiddenClusters ||
@@ -296,7 +291,7 @@ func (p PairFacts) accessStep() Finding {
 	case !p.Settings.ClusterProxy:
 		return notConfigured(stepAccess, "the manager publishes no access through cluster-proxy "+
 			"(access.clusterProxy.enabled=false)")
-	case !p.Proxy.Found:
+	case p.Proxy.Object == nil:
 		return notConfigured(stepAccess, "the cluster has no addon cluster-proxy")
 	case p.Facts.Profile == nil:
 		return missing(stepAccess, "there is no ClusterProfile to hold it", "")
@@ -308,7 +303,7 @@ func (p PairFacts) accessStep() Finding {
 			text += ": " + kube.Shorten(why, MaxMessageBytes)
 		}
 	}
-	return missing(stepAccess, text, p.describeAddon())
+	return missing(stepAccess, text, describeAddon(p.Cluster))
 }
 
 // tokenStep reports whether tokens are copied to the namespace, according to the accounts
@@ -354,20 +349,16 @@ func (p PairFacts) tokenStep(result rule.Result, now time.Time) Finding {
 
 // copiedStep reports the addon's condition about accounts that should be copied.
 func (p PairFacts) copiedStep(wanted []string, text string) Finding {
-	synced := ConditionOf(p.Facts.Addon, contract.ConditionCredentialsSynced)
-	why := ""
-	if synced != nil && synced.Status == metav1.ConditionFalse {
-		why = aboutAccounts(synced.Message, wanted, p.Namespace)
-	}
+	state, why := reportedCopy(p.Facts, wanted, p.Namespace)
 	switch {
-	case p.Facts.Hidden.Addons:
-		return notVisible(stepToken, "ManagedClusterAddOns, which show whether the token is copied")
-	case synced == nil:
-		return notConfigured(stepToken, "the manager has not reported that it copies tokens")
-	case why != "":
-		return missing(stepToken, kube.Shorten(why, MaxMessageBytes), p.describeAddon())
-	default:
+	case state == Copied:
 		return done(stepToken, text)
+	case state == Failed:
+		return missing(stepToken, kube.Shorten(why, MaxMessageBytes), describeAddon(p.Cluster))
+	case p.Facts.Hidden.Addons:
+		return NotVisible.Finding(stepToken, why)
+	default:
+		return notConfigured(stepToken, why)
 	}
 }
 

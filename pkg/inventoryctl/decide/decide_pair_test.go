@@ -18,7 +18,8 @@ func TestExplainPair(t *testing.T) {
 		p.Facts.Hidden = rule.Hidden{Clusters: true, Addons: true, Sets: true, Namespaces: true}
 		p.Facts.Cluster, p.Facts.Addon, p.Facts.Namespace, p.Facts.Bindings[0].Set = nil, nil, nil, nil
 		p.HiddenAccounts, p.Accounts = true, nil
-		p.Proxy, p.Installation = Presence{Hidden: true}, Presence{Hidden: true}
+		p.Proxy.Hidden, p.Installation.Hidden = true, true
+		p.Proxy.Object, p.Installation.Object = nil, nil
 	}
 	tests := map[string]struct {
 		p PairFacts
@@ -36,7 +37,7 @@ func TestExplainPair(t *testing.T) {
 		},
 		"all is well, without cluster-proxy and accounts": {
 			p: published(func(p *PairFacts) {
-				p.Proxy.Found, p.Accounts, p.Facts.Profile.Status.AccessProviders = false, nil, nil
+				p.Proxy.Object, p.Accounts, p.Facts.Profile.Status.AccessProviders = nil, nil, nil
 			}),
 			steps: "ddddcdcc",
 		},
@@ -46,7 +47,7 @@ func TestExplainPair(t *testing.T) {
 			fix: "clusteradm addon enable --names cluster-inventory --clusters c",
 		},
 		"the addon is not on the hub": {
-			p: published(without, func(p *PairFacts) { p.Facts.Addon, p.Installation.Found = nil, false }), steps: "mdddcmmm",
+			p: published(without, func(p *PairFacts) { p.Facts.Addon, p.Installation.Object = nil, nil }), steps: "mdddcmmm",
 			wrong: "addon", text: "does not have the addon",
 			fix: InstallChart(),
 		},

@@ -77,14 +77,13 @@ func (p PropertyFacts) claim() (value string, found bool) {
 // agentStep returns what the agent reports about its properties. The report names only
 // those with a problem.
 func (p PropertyFacts) agentStep(hasClaim bool) Finding {
-	describe := fmt.Sprintf("kubectl describe managedclusteraddon %s -n %s", contract.AddonName, p.Cluster)
+	describe := describeAddon(p.Cluster)
 	published := ConditionOf(p.Addon, contract.ConditionPropertiesPublished)
 	switch {
 	case p.HiddenAddon:
 		return notVisible(stepAgent, "ManagedClusterAddOns")
 	case p.Addon == nil:
-		return missing(stepAgent, "the cluster does not have the addon "+contract.AddonName,
-			fmt.Sprintf("clusteradm addon enable --names %s --clusters %s", contract.AddonName, p.Cluster))
+		return missing(stepAgent, "the cluster does not have the addon "+contract.AddonName, EnableAddon(p.Cluster))
 	case published == nil:
 		return missing(stepAgent, "the agent has not reported yet", describe)
 	case published.Status != metav1.ConditionTrue && (names(published.Message, p.Property) || isGeneral(published.Reason)),
@@ -173,7 +172,7 @@ func (p PropertyFacts) profileSteps(claim string, hasClaim bool) []Finding {
 
 func (p PropertyFacts) profileStep(profile *inventoryv1alpha1.ClusterProfile, claim string, hasClaim bool) Finding {
 	name := stepProfile + " " + profile.Namespace
-	describe := fmt.Sprintf("kubectl describe managedclusteraddon %s -n %s", contract.AddonName, p.Cluster)
+	describe := describeAddon(p.Cluster)
 	if p.HiddenAddon {
 		describe = fmt.Sprintf("kubectl inventory explain %s %s # as the hub's administrator, who sees more",
 			p.Cluster, argument(p.Property))

@@ -131,14 +131,14 @@ func (s TokenSource) tokenCell(
 	case preview.Reason != "":
 		cell.State, cell.Why = Failed, preview.Why+" ("+preview.Reason+")"
 	default:
-		cell.State, cell.Why = reportedCopy(facts, account.Name, namespace)
+		cell.State, cell.Why = reportedCopy(facts, []string{account.Name}, namespace)
 	}
 	cell.Why = kube.Shorten(cell.Why, MaxMessageBytes)
 	return cell, true
 }
 
-// reportedCopy is what the cluster's addon reports about an account that should be copied.
-func reportedCopy(facts rule.Facts, account, namespace string) (CellState, string) {
+// reportedCopy is what the cluster's addon reports about accounts that should be copied.
+func reportedCopy(facts rule.Facts, accounts []string, namespace string) (CellState, string) {
 	synced := ConditionOf(facts.Addon, contract.ConditionCredentialsSynced)
 	switch {
 	case facts.Hidden.Addons:
@@ -146,7 +146,7 @@ func reportedCopy(facts rule.Facts, account, namespace string) (CellState, strin
 	case synced == nil:
 		return Unknown, "the manager has not reported that it copies tokens"
 	case synced.Status == metav1.ConditionFalse:
-		if why := aboutAccounts(synced.Message, []string{account}, namespace); why != "" {
+		if why := aboutAccounts(synced.Message, accounts, namespace); why != "" {
 			return Failed, why
 		}
 	}

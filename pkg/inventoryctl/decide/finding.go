@@ -1,6 +1,11 @@
 package decide
 
-import "open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/docs"
+import (
+	"fmt"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/docs"
+)
 
 // State is the state of one step or check.
 type State string
@@ -26,6 +31,25 @@ type Finding struct {
 	Fix string `json:"fix,omitempty"`
 }
 
+// Finding returns a finding in this state.
+func (s State) Finding(name, text string) Finding { return Finding{Name: name, State: s, Text: text} }
+
+// FixedBy returns a finding in this state, and what to do about it; empty if no action is required.
+func (s State) FixedBy(name, text, fix string) Finding {
+	return Finding{Name: name, State: s, Text: text, Fix: fix}
+}
+
+// Unreadable returns the finding that something decisive may not be read.
+func Unreadable(name, kinds string) Finding {
+	return NotVisible.Finding(name, "you may not read "+kinds)
+}
+
+var (
+	done, notConfigured, ok = Done.Finding, NotConfigured.Finding, OK.Finding
+	missing, problem        = Missing.FixedBy, Problem.FixedBy
+	notVisible              = Unreadable
+)
+
 // IsWrong reports whether action is required.
 func (f Finding) IsWrong() bool { return f.State == Missing || f.State == Problem }
 
@@ -39,9 +63,10 @@ func FirstWrong(findings []Finding) *Finding {
 	return nil
 }
 
-// Presence says whether something exists, and whether the reader may know.
-type Presence struct {
-	Found, Hidden bool
+// Object is an object that may be absent or hidden.
+type Object[T any] struct {
+	Object *T // nil if absent or hidden
+	Hidden bool
 }
 
 // Explanation is a chain of steps, and whether everything visible in it is well.
@@ -56,25 +81,14 @@ type Explanation struct {
 	Events []Event `json:"events,omitempty"`
 }
 
-func done(name, text string) Finding { return Finding{Name: name, State: Done, Text: text} }
-
-func missing(name, text, fix string) Finding {
-	return Finding{Name: name, State: Missing, Text: text, Fix: fix}
+// describeAddon is the command that shows the addon of a cluster, with its conditions.
+func describeAddon(cluster string) string {
+	return fmt.Sprintf("kubectl describe managedclusteraddon %s -n %s", contract.AddonName, cluster)
 }
 
-func notConfigured(name, text string) Finding {
-	return Finding{Name: name, State: NotConfigured, Text: text}
-}
-
-// notVisible says that something decisive may not be read.
-func notVisible(name, kinds string) Finding {
-	return Finding{Name: name, State: NotVisible, Text: "you may not read " + kinds}
-}
-
-func ok(name, text string) Finding { return Finding{Name: name, State: OK, Text: text} }
-
-func problem(name, text, fix string) Finding {
-	return Finding{Name: name, State: Problem, Text: text, Fix: fix}
+// EnableAddon is the command that installs the addon on clusters, whose names are separated by commas.
+func EnableAddon(clusters string) string {
+	return fmt.Sprintf("clusteradm addon enable --names %s --clusters %s", contract.AddonName, clusters)
 }
 
 // MaxClusters is how many clusters a check names.

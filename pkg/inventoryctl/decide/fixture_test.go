@@ -2,6 +2,7 @@ package decide
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	authv1beta1 "open-cluster-management.io/managed-serviceaccount/apis/authentication/v1beta1"
 
@@ -17,8 +18,10 @@ var now = facttest.Now()
 // given.
 func published(changes ...func(*PairFacts)) PairFacts {
 	p := PairFacts{
-		Namespace: "ns", Cluster: "c", Installation: Presence{Found: true}, Proxy: Presence{Found: true},
-		Settings: settings.Default(), Facts: facttest.Published(),
+		Namespace: "ns", Cluster: "c",
+		Installation: Object[addonv1beta1.ClusterManagementAddOn]{Object: &addonv1beta1.ClusterManagementAddOn{}},
+		Proxy:        Object[addonv1beta1.ManagedClusterAddOn]{Object: &addonv1beta1.ManagedClusterAddOn{}},
+		Settings:     settings.Default(), Facts: facttest.Published(),
 		Accounts: []*authv1beta1.ManagedServiceAccount{facttest.Account("a", "ns")},
 	}
 	for _, change := range changes {

@@ -3,6 +3,7 @@
 package describe
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -126,13 +127,13 @@ func Print(out io.Writer, d Description, now time.Time) error {
 	}
 	line("Cluster:", d.Cluster)
 	line("Namespace:", d.Namespace)
-	line("Manager:", orNone(d.Manager))
-	line("Version:", orNone(d.Version))
+	line("Manager:", cmp.Or(d.Manager, "<none>"))
+	line("Version:", cmp.Or(d.Version, "<none>"))
 	line("Age:", since(d.Created))
 	for i, label := range d.Labels {
 		line([]string{"Labels:", ""}[min(i, 1)], label)
 	}
-	line("Placements:", orNone(strings.Join(d.Placements, ", ")))
+	line("Placements:", cmp.Or(strings.Join(d.Placements, ", "), "<none>"))
 	line("Token:", string(d.Token.State)+": "+d.Token.Text)
 	if len(d.HiddenKinds) > 0 {
 		line("Not visible to you:", strings.Join(d.HiddenKinds, ", "))
@@ -165,11 +166,4 @@ func Print(out io.Writer, d Description, now time.Time) error {
 		line("  "+e.Age, e.Type, e.Reason, e.Object, e.Text)
 	}
 	return w.Flush()
-}
-
-func orNone(text string) string {
-	if text == "" {
-		return "<none>"
-	}
-	return text
 }

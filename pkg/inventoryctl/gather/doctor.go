@@ -3,17 +3,13 @@ package gather
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	appsv1 "k8s.io/api/apps/v1"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
-	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
 	authv1beta1 "open-cluster-management.io/managed-serviceaccount/apis/authentication/v1beta1"
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
@@ -29,30 +25,18 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/settings"
 )
 
-// listed are the kinds that the inventory uses, with their resources.
+// listed are the kinds that the inventory uses, by group. Their resources have the same names in lower case.
 var listed = []struct {
-	kind     string
-	resource schema.GroupResource
+	group string
+	kinds []string
 }{
-	{"ClusterProfiles", schema.GroupResource{Group: "multicluster.x-k8s.io", Resource: "clusterprofiles"}},
-	{"ManagedClusters", schema.GroupResource{Group: "cluster.open-cluster-management.io", Resource: "managedclusters"}},
-	{"ManagedClusterSets", schema.GroupResource{
-		Group: "cluster.open-cluster-management.io", Resource: "managedclustersets",
+	{"multicluster.x-k8s.io", []string{"ClusterProfiles"}},
+	{"cluster.open-cluster-management.io", []string{
+		"ManagedClusters", "ManagedClusterSets", "ManagedClusterSetBindings", "Placements", "PlacementDecisions",
 	}},
-	{"ManagedClusterSetBindings", schema.GroupResource{
-		Group: "cluster.open-cluster-management.io", Resource: "managedclustersetbindings",
-	}},
-	{"Placements", schema.GroupResource{Group: "cluster.open-cluster-management.io", Resource: "placements"}},
-	{"PlacementDecisions", schema.GroupResource{
-		Group: "cluster.open-cluster-management.io", Resource: "placementdecisions",
-	}},
-	{"ManagedClusterAddOns", schema.GroupResource{
-		Group: "addon.open-cluster-management.io", Resource: "managedclusteraddons",
-	}},
-	{"ManagedServiceAccounts", schema.GroupResource{
-		Group: "authentication.open-cluster-management.io", Resource: "managedserviceaccounts",
-	}},
-	{"Namespaces", schema.GroupResource{Resource: "namespaces"}},
+	{"addon.open-cluster-management.io", []string{"ManagedClusterAddOns"}},
+	{"authentication.open-cluster-management.io", []string{"ManagedServiceAccounts"}},
+	{"", []string{"Namespaces"}},
 }
 
 // Examine reads the facts about a hub as a whole.
@@ -60,42 +44,28 @@ func (h *Hub) Examine(ctx context.Context, now time.Time) (doctor.HubFacts, erro
 	var f doctor.HubFacts
 	for _, step := range []func() error{
 		func() error { return h.readStrategy(ctx, &f) },
-		func() error { return h.readLease(ctx, &f.Manager) },
+		func() error { return load(ctx, h, "Leases", f.Manager.Namespace, contract.LeaseName, &f.Manager.Lease) },
 		func() error { return h.readPolicies(ctx, &f.Policies) },
-		func() (err error) {
-			f.Registration, err = object[appsv1.Deployment](
-				ctx, h, "Deployments", doctor.RegistrationNamespace, doctor.RegistrationDeployment)
-			return err
+		func() error {
+			return load(
+				ctx, h, "Deployments", doctor.RegistrationNamespace, doctor.RegistrationDeployment, &f.Registration)
 		},
-		func() (err error) {
-			f.RegistrationRole, err = object[rbacv1.ClusterRole](
-				ctx, h, "ClusterRoles", "", f.Manager.Settings.RegistrationClusterRole)
-			return err
+		func() error {
+			return load(ctx, h, "ClusterRoles", "", f.Manager.Settings.RegistrationClusterRole, &f.RegistrationRole)
 		},
-		func() (err error) {
-			f.Proxy, err = object[appsv1.Deployment](
-				ctx, h, "Deployments", f.Manager.Settings.ClusterProxyNamespace, upstream.ProxyDeployment)
-			return err
+		func() error {
+			return load(ctx, h, "Deployments", f.Manager.Settings.ClusterProxyNamespace, upstream.ProxyDeployment, &f.Proxy)
 		},
 		func() error { return h.readImpersonation(ctx, &f) },
-		func() error {
-			role, err := object[rbacv1.ClusterRole](ctx, h, "ClusterRoles", "", contract.UpstreamSyncerClusterRole)
-			f.Syncer = decide.Presence{Found: role.Object != nil, Hidden: role.Hidden}
-			return err
-		},
-		func() (err error) {
-			f.Profiles, err = object[apiextensionsv1.CustomResourceDefinition](
-				ctx, h, "CustomResourceDefinitions", "", rule.ProfileCRD)
-			return err
-		},
-		func() (err error) {
-			f.Addons, err = object[apiextensionsv1.CustomResourceDefinition](
-				ctx, h, "CustomResourceDefinitions", "", doctor.AddonCRD)
-			return err
-		},
+		func() error { return load(ctx, h, "ClusterRoles", "", contract.UpstreamSyncerClusterRole, &f.Syncer) },
+		func() error { return load(ctx, h, "CustomResourceDefinitions", "", rule.ProfileCRD, &f.Profiles) },
+		func() error { return load(ctx, h, "CustomResourceDefinitions", "", doctor.AddonCRD, &f.Addons) },
 		func() error { return h.readRights(ctx, &f) },
 		func() error { return h.readAgents(ctx, &f) },
-		func() error { return h.readTokens(ctx, &f.Tokens, now) },
+		func() (err error) {
+			f.Tokens.Hidden, err = h.EachAccount(ctx, "", func(a *authv1beta1.ManagedServiceAccount) { f.Tokens.Add(a, now) })
+			return err
+		},
 		func() (err error) {
 			f.Certificates.Hidden, err = h.EachProfile(ctx, "", "", func(p *inventoryv1alpha1.ClusterProfile) {
 				f.Certificates.Add(p)
@@ -114,13 +84,12 @@ func (h *Hub) Examine(ctx context.Context, now time.Time) (doctor.HubFacts, erro
 
 // readStrategy reads whether the addon is installed on the hub, and the Placements that say on
 // which clusters.
-func (h *Hub) readStrategy(ctx context.Context, f *doctor.HubFacts) error {
-	definition, hidden, err := h.installation(ctx)
-	f.Installation = decide.Presence{Found: definition != nil, Hidden: hidden}
-	f.Rollout.Definition, f.Rollout.HiddenDefinition = definition, hidden
-	if err == nil {
-		f.Manager, err = h.manager(ctx, definition)
+func (h *Hub) readStrategy(ctx context.Context, f *doctor.HubFacts) (err error) {
+	if f.Installation, err = h.installation(ctx); err == nil {
+		f.Manager, err = h.manager(ctx, f.Installation.Object)
 	}
+	definition := f.Installation.Object
+	f.Rollout.Definition, f.Rollout.HiddenDefinition = definition, f.Installation.Hidden
 	f.ExclusiveSetsOnly = exclusiveSetsOnly(definition, f.Manager.Settings)
 	if err != nil || definition == nil {
 		return err
@@ -130,12 +99,11 @@ func (h *Hub) readStrategy(ctx context.Context, f *doctor.HubFacts) error {
 		return nil
 	}
 	for _, one := range strategy.Placements {
-		placement, err := object[clusterv1beta1.Placement](ctx, h, "Placements", one.Namespace, one.Name)
-		if err != nil {
+		placement := doctor.InstallPlacement{Ref: one.PlacementRef}
+		if err := load(ctx, h, "Placements", one.Namespace, one.Name, &placement.Object); err != nil {
 			return err
 		}
-		f.Strategy.Placements = append(f.Strategy.Placements,
-			doctor.InstallPlacement{Ref: one.PlacementRef, Object: placement})
+		f.Strategy.Placements = append(f.Strategy.Placements, placement)
 	}
 	return nil
 }
@@ -146,32 +114,38 @@ func (h *Hub) manager(
 	ctx context.Context, definition *addonv1beta1.ClusterManagementAddOn,
 ) (doctor.ManagerFacts, error) {
 	m := doctor.ManagerFacts{Namespace: doctor.ManagerNamespace(definition), Settings: settings.Default()}
-	var err error
-	m.Deployment, err = object[appsv1.Deployment](ctx, h, "Deployments", m.Namespace, contract.ManagerDeployment)
+	err := load(ctx, h, "Deployments", m.Namespace, contract.ManagerDeployment, &m.Deployment)
 	if m.Deployment.Object != nil {
 		m.Settings = settings.Of(m.Deployment.Object)
 	}
 	return m, err
 }
 
+// settings reads the ClusterManagementAddOn and the manager's settings, its defaults if they may not be
+// read. exclusive is true if the manager publishes only through exclusive sets.
+func (h *Hub) settings(ctx context.Context) (
+	installation decide.Object[addonv1beta1.ClusterManagementAddOn], of settings.Settings, exclusive bool, err error,
+) {
+	if installation, err = h.installation(ctx); err != nil {
+		return installation, settings.Default(), false, err
+	}
+	m, err := h.manager(ctx, installation.Object)
+	return installation, m.Settings, exclusiveSetsOnly(installation.Object, m.Settings), err
+}
+
 // Settings reads the manager's settings; its defaults if they may not be read.
 func (h *Hub) Settings(ctx context.Context) (settings.Settings, error) {
-	definition, _, err := h.installation(ctx)
+	installation, err := h.installation(ctx)
 	if err = served(err); err != nil {
 		return settings.Default(), err
 	}
-	m, err := h.manager(ctx, definition)
+	m, err := h.manager(ctx, installation.Object)
 	return m.Settings, err
 }
 
 // exclusiveSetsOnly takes the word of the manager's flag or that of the chart, whichever may be read.
 func exclusiveSetsOnly(definition *addonv1beta1.ClusterManagementAddOn, of settings.Settings) bool {
 	return of.ExclusiveSetsOnly || doctor.ExclusiveSetsOnly(definition)
-}
-
-func (h *Hub) readLease(ctx context.Context, m *doctor.ManagerFacts) (err error) {
-	m.Lease, err = object[coordinationv1.Lease](ctx, h, "Leases", m.Namespace, contract.LeaseName)
-	return err
 }
 
 // readAgents reads the addons of all clusters, and which clusters of bound sets have none.
@@ -209,11 +183,9 @@ func (h *Hub) readAgents(ctx context.Context, f *doctor.HubFacts) (err error) {
 
 // Rollout reads how far the agents of all clusters are.
 func (h *Hub) Rollout(ctx context.Context) (rollout.Facts, error) {
-	var (
-		f   rollout.Facts
-		err error
-	)
-	if f.Definition, f.HiddenDefinition, err = h.installation(ctx); err == nil {
+	installation, err := h.installation(ctx)
+	f := rollout.Facts{Definition: installation.Object, HiddenDefinition: installation.Hidden}
+	if err == nil {
 		f.HiddenAddons, err = h.eachAddon(ctx, contract.AddonName, f.Add)
 	}
 	return f, err
@@ -259,13 +231,14 @@ func (h *Hub) readImpersonation(ctx context.Context, f *doctor.HubFacts) (err er
 	f.Impersonation.Hidden, err = h.eachAddon(ctx, proxyAddon, func(a *addonv1beta1.ManagedClusterAddOn) {
 		configs[a.Namespace] = doctor.DeploymentConfigs(a)
 	})
-	known := map[client.ObjectKey]doctor.Object[addonv1beta1.AddOnDeploymentConfig]{}
+	known := map[client.ObjectKey]decide.Object[addonv1beta1.AddOnDeploymentConfig]{}
 	for cluster, keys := range configs {
-		var found []doctor.Object[addonv1beta1.AddOnDeploymentConfig]
+		var found []decide.Object[addonv1beta1.AddOnDeploymentConfig]
 		for _, key := range keys {
 			if _, isKnown := known[key]; !isKnown && err == nil {
-				known[key], err = object[addonv1beta1.AddOnDeploymentConfig](
-					ctx, h, "AddOnDeploymentConfigs", key.Namespace, key.Name)
+				var config decide.Object[addonv1beta1.AddOnDeploymentConfig]
+				err = load(ctx, h, "AddOnDeploymentConfigs", key.Namespace, key.Name, &config)
+				known[key] = config
 			}
 			found = append(found, known[key])
 		}
@@ -274,31 +247,29 @@ func (h *Hub) readImpersonation(ctx context.Context, f *doctor.HubFacts) (err er
 	return err
 }
 
-// object reads one object into the form that decisions take.
-func object[T any, P interface {
+// load reads one object into the form that decisions take.
+func load[T any, P interface {
 	*T
 	client.Object
-}](ctx context.Context, h *Hub, kind, namespace, name string) (doctor.Object[T], error) {
+}](ctx context.Context, h *Hub, kind, namespace, name string, into *decide.Object[T]) error {
 	found, hidden, err := read[T, P](ctx, h, kind, namespace, name)
-	return doctor.Object[T]{Object: (*T)(found), Hidden: hidden}, err
+	into.Object, into.Hidden = found, hidden
+	return err
 }
 
 func (h *Hub) readRights(ctx context.Context, f *doctor.HubFacts) error {
 	for _, l := range listed {
-		may, err := h.MayList(ctx, l.resource, "")
-		if err != nil {
-			return err
-		}
-		if !may {
-			f.Unreadable = append(f.Unreadable, l.kind)
+		for _, kind := range l.kinds {
+			may, err := h.mayList(ctx, l.group, strings.ToLower(kind))
+			if err != nil {
+				return err
+			}
+			if !may {
+				f.Unreadable = append(f.Unreadable, kind)
+			}
 		}
 	}
 	return nil
-}
-
-func (h *Hub) readTokens(ctx context.Context, f *doctor.TokenFacts, now time.Time) (err error) {
-	f.Hidden, err = h.EachAccount(ctx, "", func(a *authv1beta1.ManagedServiceAccount) { f.Add(a, now) })
-	return err
 }
 
 // served drops the error that a kind is not served: then it has no objects.

@@ -33,39 +33,38 @@ func (h *Hub) Pair(ctx context.Context, namespace, cluster string) (decide.PairF
 	hidden := &facts.Facts.Hidden
 	for _, step := range []func() error{
 		func() (err error) {
-			facts.Facts.Cluster, hidden.Clusters, err = read[clusterv1.ManagedCluster](ctx, h, "ManagedClusters", "", cluster)
+			facts.Facts.Cluster, hidden.Clusters, err = h.cluster(ctx, cluster)
 			return err
 		},
-		func() error {
-			definition, hidden, err := h.installation(ctx)
-			facts.Installation = decide.Presence{Found: definition != nil, Hidden: hidden}
-			if err != nil {
-				return err
-			}
-			m, err := h.manager(ctx, definition)
-			facts.Settings = m.Settings
-			facts.Facts.ExclusiveSetsOnly = exclusiveSetsOnly(definition, m.Settings)
+		func() (err error) {
+			facts.Installation, facts.Settings, facts.Facts.ExclusiveSetsOnly, err = h.settings(ctx)
 			return err
 		},
 		func() (err error) {
 			facts.Facts.Addon, hidden.Addons, err = h.addon(ctx, cluster, contract.AddonName)
 			return err
 		},
-		func() error { return h.readNamespace(ctx, namespace, &facts) },
+		func() (err error) {
+			facts.Facts.Namespace, hidden.Namespaces, err = h.namespace(ctx, namespace)
+			return err
+		},
 		func() error { return h.readBindings(ctx, namespace, &facts.Facts) },
 		func() error {
-			found, err := h.placements(ctx, namespace)
-			hidden.Placements, hidden.Decisions = found.hidden, found.hiddenDecisions
-			facts.Facts.Placements = found.byNamespace[namespace]
+			found, err := h.placements(ctx, namespace, hidden)
+			facts.Facts.Placements = found[namespace]
 			return err
 		},
 		func() error { return h.readProfile(ctx, &facts) },
-		func() error {
-			proxy, hidden, err := h.addon(ctx, cluster, proxyAddon)
-			facts.Proxy = decide.Presence{Found: proxy != nil, Hidden: hidden}
+		func() (err error) {
+			facts.Proxy.Object, facts.Proxy.Hidden, err = h.addon(ctx, cluster, proxyAddon)
 			return err
 		},
-		func() error { return h.readAccounts(ctx, &facts) },
+		func() (err error) {
+			facts.HiddenAccounts, err = h.EachAccount(ctx, cluster, func(a *authv1beta1.ManagedServiceAccount) {
+				facts.Accounts = append(facts.Accounts, a)
+			})
+			return err
+		},
 		func() error { return h.readEvents(ctx, &facts) },
 	} {
 		if err := step(); err != nil {
@@ -75,23 +74,29 @@ func (h *Hub) Pair(ctx context.Context, namespace, cluster string) (decide.PairF
 	return facts, nil
 }
 
+func (h *Hub) cluster(ctx context.Context, name string) (*clusterv1.ManagedCluster, bool, error) {
+	return read[clusterv1.ManagedCluster](ctx, h, "ManagedClusters", "", name)
+}
+
 func (h *Hub) addon(ctx context.Context, cluster, name string) (*addonv1beta1.ManagedClusterAddOn, bool, error) {
 	return read[addonv1beta1.ManagedClusterAddOn](ctx, h, "ManagedClusterAddOns", cluster, name)
 }
 
-// installation reads the ClusterManagementAddOn, nil if the addon is not installed on the hub.
-func (h *Hub) installation(ctx context.Context) (*addonv1beta1.ClusterManagementAddOn, bool, error) {
-	return read[addonv1beta1.ClusterManagementAddOn](ctx, h, "ClusterManagementAddOns", "", contract.AddonName)
+// installation reads the ClusterManagementAddOn, which is absent if the addon is not installed on the hub.
+func (h *Hub) installation(
+	ctx context.Context,
+) (installation decide.Object[addonv1beta1.ClusterManagementAddOn], err error) {
+	err = load(ctx, h, "ClusterManagementAddOns", "", contract.AddonName, &installation)
+	return installation, err
 }
 
-func (h *Hub) readNamespace(ctx context.Context, name string, facts *decide.PairFacts) error {
+func (h *Hub) namespace(ctx context.Context, name string) (*metav1.PartialObjectMetadata, bool, error) {
 	namespace := kube.Partial(kube.NamespaceKind)
 	found, hidden, err := h.get(ctx, "Namespaces", "", name, namespace)
-	if found {
-		facts.Facts.Namespace = namespace
+	if !found {
+		namespace = nil
 	}
-	facts.Facts.Hidden.Namespaces = hidden
-	return err
+	return namespace, hidden, err
 }
 
 // readBindings reads a namespace's bindings and the set of each.
@@ -100,10 +105,7 @@ func (h *Hub) readBindings(ctx context.Context, namespace string, facts *rule.Fa
 		facts.Bindings = append(facts.Bindings, rule.Binding{Binding: b})
 	})
 	facts.Hidden.Bindings = hidden
-	for i := range facts.Bindings {
-		if err != nil {
-			break
-		}
+	for i := 0; err == nil && i < len(facts.Bindings); i++ {
 		b := &facts.Bindings[i]
 		b.Set, hidden, err = read[clusterv1beta2.ManagedClusterSet](
 			ctx, h, "ManagedClusterSets", "", b.Binding.Spec.ClusterSet)
@@ -113,19 +115,10 @@ func (h *Hub) readBindings(ctx context.Context, namespace string, facts *rule.Fa
 }
 
 func (h *Hub) readProfile(ctx context.Context, facts *decide.PairFacts) (err error) {
-	facts.Facts.Profile, facts.HiddenProfile, err = read[inventoryv1alpha1.ClusterProfile](
-		ctx, h, "ClusterProfiles", facts.Namespace, facts.Cluster)
+	facts.Facts.Profile, facts.HiddenProfile, err = h.Profile(ctx, facts.Namespace, facts.Cluster)
 	if _, unserved := errors.AsType[*UnservedError](err); unserved {
 		facts.NoProfileAPI, err = true, nil
 	}
-	return err
-}
-
-// readAccounts reads the cluster's accounts that may be copied.
-func (h *Hub) readAccounts(ctx context.Context, facts *decide.PairFacts) (err error) {
-	facts.HiddenAccounts, err = h.EachAccount(ctx, facts.Cluster, func(a *authv1beta1.ManagedServiceAccount) {
-		facts.Accounts = append(facts.Accounts, a)
-	})
 	return err
 }
 
@@ -134,9 +127,7 @@ func (h *Hub) readAccounts(ctx context.Context, facts *decide.PairFacts) (err er
 func (h *Hub) EachAccount(
 	ctx context.Context, cluster string, take func(*authv1beta1.ManagedServiceAccount),
 ) (hidden bool, err error) {
-	newPage := func() *authv1beta1.ManagedServiceAccountList { return &authv1beta1.ManagedServiceAccountList{} }
-	items := func(l *authv1beta1.ManagedServiceAccountList) []authv1beta1.ManagedServiceAccount { return l.Items }
-	hidden, err = each(ctx, h, "ManagedServiceAccounts", newPage, items, take,
+	hidden, err = each(ctx, h, "ManagedServiceAccounts", &authv1beta1.ManagedServiceAccountList{}, take,
 		client.InNamespace(cluster), client.MatchingLabels{contract.LabelSyncToProfile: "true"})
 	return hidden, served(err)
 }
@@ -144,10 +135,8 @@ func (h *Hub) EachAccount(
 // readEvents reads the events in the namespace by which the manager tells its consumers what
 // they lack of the cluster.
 func (h *Hub) readEvents(ctx context.Context, facts *decide.PairFacts) error {
-	newPage := func() *eventsv1.EventList { return &eventsv1.EventList{} }
-	items := func(l *eventsv1.EventList) []eventsv1.Event { return l.Items }
 	for _, controller := range []string{inventory.ControllerName, credentials.ControllerName} {
-		hidden, err := each(ctx, h, "Events", newPage, items, facts.AddEvent,
+		hidden, err := each(ctx, h, "Events", &eventsv1.EventList{}, facts.AddEvent,
 			client.InNamespace(facts.Namespace), client.MatchingFields{"reportingController": controller})
 		facts.HiddenEvents = hidden
 		if err != nil || hidden {
@@ -178,7 +167,7 @@ func (h *Hub) Members(ctx context.Context, facts *decide.PairFacts) error {
 		if id == facts.Cluster {
 			continue
 		}
-		named, hidden, err := read[clusterv1.ManagedCluster](ctx, h, "ManagedClusters", "", id)
+		named, hidden, err := h.cluster(ctx, id)
 		if err != nil {
 			return err
 		}
@@ -203,7 +192,7 @@ func (h *Hub) Members(ctx context.Context, facts *decide.PairFacts) error {
 func (h *Hub) Property(ctx context.Context, name, cluster, namespace, own string) (decide.PropertyFacts, error) {
 	facts := decide.PropertyFacts{Property: name, Cluster: cluster}
 	var err error
-	facts.ManagedCluster, facts.HiddenCluster, err = read[clusterv1.ManagedCluster](ctx, h, "ManagedClusters", "", cluster)
+	facts.ManagedCluster, facts.HiddenCluster, err = h.cluster(ctx, cluster)
 	if err != nil {
 		return facts, err
 	}
@@ -230,7 +219,7 @@ func (h *Hub) profilesOf(ctx context.Context, facts *decide.PropertyFacts, names
 			facts.Profiles = append(facts.Profiles, p)
 		})
 	}
-	profile, hidden, err := read[inventoryv1alpha1.ClusterProfile](ctx, h, "ClusterProfiles", namespace, facts.Cluster)
+	profile, hidden, err := h.Profile(ctx, namespace, facts.Cluster)
 	if profile != nil {
 		facts.Profiles = append(facts.Profiles, profile)
 	}
@@ -264,9 +253,7 @@ func (h *Hub) Decided(
 func (h *Hub) eachDecision(
 	ctx context.Context, take func(*clusterv1beta1.PlacementDecision), opts ...client.ListOption,
 ) (hidden bool, err error) {
-	newPage := func() *clusterv1beta1.PlacementDecisionList { return &clusterv1beta1.PlacementDecisionList{} }
-	items := func(l *clusterv1beta1.PlacementDecisionList) []clusterv1beta1.PlacementDecision { return l.Items }
-	return each(ctx, h, "PlacementDecisions", newPage, items, take, opts...)
+	return each(ctx, h, "PlacementDecisions", &clusterv1beta1.PlacementDecisionList{}, take, opts...)
 }
 
 // Naming returns the Placements of a namespace whose decisions name a cluster.
@@ -285,7 +272,7 @@ func (h *Hub) Naming(ctx context.Context, namespace, cluster string) (placements
 // PropertyNames returns the names of the properties of a cluster, for completion: those of its
 // claims, or, for readers who may not read these, those of its profile in a namespace.
 func (h *Hub) PropertyNames(ctx context.Context, namespace, cluster string) ([]string, error) {
-	managed, hidden, err := read[clusterv1.ManagedCluster](ctx, h, "ManagedClusters", "", cluster)
+	managed, hidden, err := h.cluster(ctx, cluster)
 	var names []string
 	if managed != nil {
 		for _, claim := range managed.Status.ClusterClaims {

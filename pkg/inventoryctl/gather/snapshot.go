@@ -66,7 +66,6 @@ func (h *Hub) Snapshot(ctx context.Context, opts SnapshotOptions) (*Snapshot, er
 		clusters:   map[string]*clusterv1.ManagedCluster{},
 		addons:     map[string]*addonv1beta1.ManagedClusterAddOn{},
 		bindings:   map[string][]rule.Binding{},
-		placements: map[string][]rule.Placement{},
 	}
 	for _, step := range []func(context.Context, *Hub, SnapshotOptions) error{
 		s.readNamespaces, s.readClusters, s.readAddons, s.readBindings, s.readPlacements, s.readInstallation, s.readProfiles,
@@ -80,17 +79,15 @@ func (h *Hub) Snapshot(ctx context.Context, opts SnapshotOptions) (*Snapshot, er
 
 func (s *Snapshot) readNamespaces(ctx context.Context, h *Hub, opts SnapshotOptions) (err error) {
 	if opts.Namespace != "" {
-		namespace := kube.Partial(kube.NamespaceKind)
-		found, hidden, err := h.get(ctx, "Namespaces", "", opts.Namespace, namespace)
-		if found {
+		namespace, hidden, err := h.namespace(ctx, opts.Namespace)
+		if namespace != nil {
 			s.namespaces[opts.Namespace] = namespace
 		}
 		s.Hidden.Namespaces = hidden
 		return err
 	}
-	newPage := func() *metav1.PartialObjectMetadataList { return kube.PartialList(kube.NamespaceKind) }
-	items := func(l *metav1.PartialObjectMetadataList) []metav1.PartialObjectMetadata { return l.Items }
-	s.Hidden.Namespaces, err = each(ctx, h, "Namespaces", newPage, items, func(n *metav1.PartialObjectMetadata) {
+	all := kube.PartialList(kube.NamespaceKind)
+	s.Hidden.Namespaces, err = each(ctx, h, "Namespaces", all, func(n *metav1.PartialObjectMetadata) {
 		kept := kube.Partial(kube.NamespaceKind)
 		kept.Name, kept.DeletionTimestamp, kept.Annotations = n.Name, n.DeletionTimestamp, n.Annotations
 		s.namespaces[n.Name] = kept
@@ -110,9 +107,7 @@ func (s *Snapshot) readClusters(ctx context.Context, h *Hub, opts SnapshotOption
 func (h *Hub) eachCluster(
 	ctx context.Context, take func(*clusterv1.ManagedCluster), opts ...client.ListOption,
 ) (hidden bool, err error) {
-	newPage := func() *clusterv1.ManagedClusterList { return &clusterv1.ManagedClusterList{} }
-	items := func(l *clusterv1.ManagedClusterList) []clusterv1.ManagedCluster { return l.Items }
-	return each(ctx, h, "ManagedClusters", newPage, items, take, opts...)
+	return each(ctx, h, "ManagedClusters", &clusterv1.ManagedClusterList{}, take, opts...)
 }
 
 // trimCluster keeps the part that the rule reads.
@@ -136,9 +131,8 @@ func (s *Snapshot) readAddons(ctx context.Context, h *Hub, _ SnapshotOptions) (e
 func (h *Hub) eachAddon(
 	ctx context.Context, name string, take func(*addonv1beta1.ManagedClusterAddOn),
 ) (hidden bool, err error) {
-	newPage := func() *addonv1beta1.ManagedClusterAddOnList { return &addonv1beta1.ManagedClusterAddOnList{} }
-	items := func(l *addonv1beta1.ManagedClusterAddOnList) []addonv1beta1.ManagedClusterAddOn { return l.Items }
-	return each(ctx, h, "ManagedClusterAddOns", newPage, items, take, client.MatchingFields{metav1.ObjectNameField: name})
+	return each(ctx, h, "ManagedClusterAddOns", &addonv1beta1.ManagedClusterAddOnList{}, take,
+		client.MatchingFields{metav1.ObjectNameField: name})
 }
 
 func (s *Snapshot) readBindings(ctx context.Context, h *Hub, opts SnapshotOptions) (err error) {
@@ -155,74 +149,51 @@ func (s *Snapshot) readBindings(ctx context.Context, h *Hub, opts SnapshotOption
 // sets returns all sets by name.
 func (h *Hub) sets(ctx context.Context) (map[string]*clusterv1beta2.ManagedClusterSet, bool, error) {
 	sets := map[string]*clusterv1beta2.ManagedClusterSet{}
-	newPage := func() *clusterv1beta2.ManagedClusterSetList { return &clusterv1beta2.ManagedClusterSetList{} }
-	items := func(l *clusterv1beta2.ManagedClusterSetList) []clusterv1beta2.ManagedClusterSet { return l.Items }
-	hidden, err := each(ctx, h, "ManagedClusterSets", newPage, items, func(set *clusterv1beta2.ManagedClusterSet) {
-		sets[set.Name] = set
-	})
+	hidden, err := each(ctx, h, "ManagedClusterSets", &clusterv1beta2.ManagedClusterSetList{},
+		func(set *clusterv1beta2.ManagedClusterSet) { sets[set.Name] = set })
 	return sets, hidden, err
 }
 
 func (h *Hub) eachBinding(
 	ctx context.Context, namespace string, take func(*clusterv1beta2.ManagedClusterSetBinding),
 ) (hidden bool, err error) {
-	newPage := func() *clusterv1beta2.ManagedClusterSetBindingList {
-		return &clusterv1beta2.ManagedClusterSetBindingList{}
-	}
-	items := func(l *clusterv1beta2.ManagedClusterSetBindingList) []clusterv1beta2.ManagedClusterSetBinding {
-		return l.Items
-	}
-	return each(ctx, h, "ManagedClusterSetBindings", newPage, items, take, client.InNamespace(namespace))
+	return each(ctx, h, "ManagedClusterSetBindings", &clusterv1beta2.ManagedClusterSetBindingList{}, take,
+		client.InNamespace(namespace))
 }
 
-func (s *Snapshot) readPlacements(ctx context.Context, h *Hub, opts SnapshotOptions) error {
-	found, err := h.placements(ctx, opts.Namespace)
-	if err != nil {
-		return err
-	}
-	s.Hidden.Placements, s.Hidden.Decisions, s.placements = found.hidden, found.hiddenDecisions, found.byNamespace
-	return nil
-}
-
-func (s *Snapshot) readInstallation(ctx context.Context, h *Hub, _ SnapshotOptions) error {
-	definition, _, err := h.installation(ctx)
-	if err != nil {
-		return err
-	}
-	m, err := h.manager(ctx, definition)
-	s.exclusiveSetsOnly = exclusiveSetsOnly(definition, m.Settings)
-	s.Settings = m.Settings
+func (s *Snapshot) readPlacements(ctx context.Context, h *Hub, opts SnapshotOptions) (err error) {
+	s.placements, err = h.placements(ctx, opts.Namespace, &s.Hidden)
 	return err
 }
 
-type placements struct {
-	hidden, hiddenDecisions bool
-	byNamespace             map[string][]rule.Placement
+func (s *Snapshot) readInstallation(ctx context.Context, h *Hub, _ SnapshotOptions) (err error) {
+	_, s.Settings, s.exclusiveSetsOnly, err = h.settings(ctx)
+	return err
 }
 
-// placements reads the publishing Placements, in one namespace or in all, with their
-// decisions. If there are none, it reads no decisions.
-func (h *Hub) placements(ctx context.Context, namespace string) (placements, error) {
+// placements returns the publishing Placements, in one namespace or in all, with their decisions,
+// by namespace, and sets what of them is hidden. If there are none, it reads no decisions.
+func (h *Hub) placements(
+	ctx context.Context, namespace string, hidden *rule.Hidden,
+) (found map[string][]rule.Placement, err error) {
 	publishing := map[string][]*clusterv1beta1.Placement{}
-	newPage := func() *clusterv1beta1.PlacementList { return &clusterv1beta1.PlacementList{} }
-	items := func(l *clusterv1beta1.PlacementList) []clusterv1beta1.Placement { return l.Items }
-	hidden, err := each(ctx, h, "Placements", newPage, items, func(p *clusterv1beta1.Placement) {
-		publishing[p.Namespace] = append(publishing[p.Namespace], p)
-	}, client.InNamespace(namespace), client.MatchingLabels{contract.LabelPublish: "true"})
-	result := placements{hidden: hidden, byNamespace: map[string][]rule.Placement{}}
+	add := func(p *clusterv1beta1.Placement) { publishing[p.Namespace] = append(publishing[p.Namespace], p) }
+	hidden.Placements, err = each(ctx, h, "Placements", &clusterv1beta1.PlacementList{}, add,
+		client.InNamespace(namespace), client.MatchingLabels{contract.LabelPublish: "true"})
 	if err != nil || len(publishing) == 0 {
-		return result, err
+		return nil, err
 	}
 	decisions := map[string][]clusterv1beta1.PlacementDecision{}
-	result.hiddenDecisions, err = h.eachDecision(ctx, func(d *clusterv1beta1.PlacementDecision) {
+	hidden.Decisions, err = h.eachDecision(ctx, func(d *clusterv1beta1.PlacementDecision) {
 		if _, ok := publishing[d.Namespace]; ok {
 			decisions[d.Namespace] = append(decisions[d.Namespace], *d)
 		}
 	}, client.InNamespace(namespace))
+	found = map[string][]rule.Placement{}
 	for name, list := range publishing {
-		result.byNamespace[name] = rule.NewPlacements(list, decisions[name])
+		found[name] = rule.NewPlacements(list, decisions[name])
 	}
-	return result, err
+	return found, err
 }
 
 func (s *Snapshot) readProfiles(ctx context.Context, h *Hub, opts SnapshotOptions) (err error) {
@@ -252,9 +223,8 @@ func trimProfile(p *inventoryv1alpha1.ClusterProfile) *inventoryv1alpha1.Cluster
 func (h *Hub) EachProfile(
 	ctx context.Context, namespace, selector string, take func(*inventoryv1alpha1.ClusterProfile),
 ) (hidden bool, err error) {
-	newPage := func() *inventoryv1alpha1.ClusterProfileList { return &inventoryv1alpha1.ClusterProfileList{} }
-	items := func(l *inventoryv1alpha1.ClusterProfileList) []inventoryv1alpha1.ClusterProfile { return l.Items }
-	return each(ctx, h, "ClusterProfiles", newPage, items, take, profileOptions(namespace, selector)...)
+	return each(ctx, h, "ClusterProfiles", &inventoryv1alpha1.ClusterProfileList{}, take,
+		profileOptions(namespace, selector)...)
 }
 
 func profileOptions(namespace, selector string) []client.ListOption {
@@ -269,11 +239,10 @@ func profileOptions(namespace, selector string) []client.ListOption {
 func (s *Snapshot) Namespaces() []string {
 	names := map[string]struct{}{}
 	for namespace, bindings := range s.bindings {
-		isOff := func(b rule.Binding) bool { return b.Binding.Labels[contract.LabelPublish] == "false" }
-		if !slices.ContainsFunc(bindings, func(b rule.Binding) bool { return !isOff(b) }) {
-			continue
+		isOn := func(b rule.Binding) bool { return b.Binding.Labels[contract.LabelPublish] != "false" }
+		if slices.ContainsFunc(bindings, isOn) {
+			names[namespace] = struct{}{}
 		}
-		names[namespace] = struct{}{}
 	}
 	for pair, profile := range s.Profiles {
 		if rule.IsOurs(profile) {
@@ -328,11 +297,7 @@ func (s *Snapshot) HasNamespace(name string) bool {
 func (h *Hub) EachWholeProfile(
 	ctx context.Context, namespace, selector string, take func(*unstructured.Unstructured),
 ) (hidden bool, err error) {
-	newPage := func() *unstructured.UnstructuredList {
-		list := &unstructured.UnstructuredList{}
-		list.SetGroupVersionKind(inventoryv1alpha1.GroupVersion.WithKind("ClusterProfileList"))
-		return list
-	}
-	items := func(l *unstructured.UnstructuredList) []unstructured.Unstructured { return l.Items }
-	return each(ctx, h, "ClusterProfiles", newPage, items, take, profileOptions(namespace, selector)...)
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(inventoryv1alpha1.GroupVersion.WithKind("ClusterProfileList"))
+	return each(ctx, h, "ClusterProfiles", list, take, profileOptions(namespace, selector)...)
 }

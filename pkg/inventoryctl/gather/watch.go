@@ -41,28 +41,21 @@ func (h *Hub) WatchProfiles(
 func (h *Hub) follow(
 	ctx context.Context, events watch.Interface, take func(p *inventoryv1alpha1.ClusterProfile, gone bool) error,
 ) error {
-	for {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case event, open := <-events.ResultChan():
-			if !open {
-				return nil
-			}
-			if event.Type == watch.Error {
-				return fmt.Errorf("watching ClusterProfiles: %w", apierrors.FromObject(event.Object))
-			}
-			profile, ok := event.Object.(*inventoryv1alpha1.ClusterProfile)
-			if !ok {
-				return errors.New("watching ClusterProfiles: the hub sends something else")
-			}
-			h.version = profile.ResourceVersion
-			if event.Type == watch.Bookmark {
-				continue
-			}
-			if err := take(profile, event.Type == watch.Deleted); err != nil {
-				return err
-			}
+	for event := range events.ResultChan() {
+		if event.Type == watch.Error {
+			return fmt.Errorf("watching ClusterProfiles: %w", apierrors.FromObject(event.Object))
+		}
+		profile, ok := event.Object.(*inventoryv1alpha1.ClusterProfile)
+		if !ok {
+			return errors.New("watching ClusterProfiles: the hub sends something else")
+		}
+		h.version = profile.ResourceVersion
+		if event.Type == watch.Bookmark {
+			continue
+		}
+		if err := take(profile, event.Type == watch.Deleted); err != nil {
+			return err
 		}
 	}
+	return ctx.Err()
 }

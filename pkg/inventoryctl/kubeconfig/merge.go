@@ -82,7 +82,7 @@ func (e *TakenError) Error() string {
 // belong to the same namespace of the same hub, and nothing if it returns an error. An entry that
 // was renamed keeps its name.
 func Merge(config *clientcmdapi.Config, wanted Wanted) ([]Change, error) {
-	m := &merge{config: config.DeepCopy(), wanted: wanted}
+	m := &merge{config: config.DeepCopy(), wanted: wanted, index: map[string]map[id]string{}}
 	for _, account := range slices.Sorted(slices.Values(wanted.Accounts)) {
 		if len(wanted.Clusters) == 0 {
 			break
@@ -124,9 +124,6 @@ func (m *merge) id(cluster, account string) id {
 func nameOf[T any](m *merge, kind string, entries map[string]T, extensions func(T) map[string]runtime.Object,
 	wanted id, newName string,
 ) (string, error) {
-	if m.index == nil {
-		m.index = map[string]map[id]string{}
-	}
 	if m.index[kind] == nil {
 		m.index[kind] = map[id]string{}
 		for _, name := range slices.Sorted(maps.Keys(entries)) {

@@ -2,12 +2,14 @@ package reach
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -49,10 +51,7 @@ func (w Way) token(ctx context.Context) (string, decide.Finding) {
 		if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 			code = fmt.Sprintf(" (exit code %d)", exit.ExitCode())
 		}
-		line := strings.TrimPrefix(strings.TrimSpace(stderr.String()), "error: ")
-		if line == "" {
-			line = err.Error()
-		}
+		line := cmp.Or(strings.TrimPrefix(strings.TrimSpace(stderr.String()), "error: "), err.Error())
 		return "", problem(hopToken, kube.Shorten(line, maxFailureBytes)+code, "")
 	}
 	credential := &clientauthenticationv1.ExecCredential{}
@@ -164,16 +163,14 @@ func (w Way) anyRights(
 	}
 	count := 0
 	for _, rule := range answer.Status.ResourceRules {
-		for _, resource := range rule.Resources {
-			if !strings.HasPrefix(resource, "selfsubject") {
-				count++
-				break
-			}
+		isMore := func(resource string) bool { return !strings.HasPrefix(resource, "selfsubject") }
+		if slices.ContainsFunc(rule.Resources, isMore) {
+			count++
 		}
 	}
 	if count == 0 {
-		return decide.Finding{Name: hopRights, State: decide.NotConfigured, Text: "the account has no rights on the " +
-			"cluster as a whole or in its namespace default; --can asks about another"}
+		return decide.NotConfigured.Finding(hopRights, "the account has no rights on the cluster as a whole or in its "+
+			"namespace default; --can asks about another")
 	}
 	return ok(hopRights, fmt.Sprintf("%d rules grant the account rights; --can asks about single ones", count))
 }

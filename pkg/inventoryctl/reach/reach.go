@@ -241,10 +241,4 @@ func reason(errs ...error) string {
 	return "no reason is known"
 }
 
-func ok(name, text string) decide.Finding {
-	return decide.Finding{Name: name, State: decide.OK, Text: text}
-}
-
-func problem(name, text, fix string) decide.Finding {
-	return decide.Finding{Name: name, State: decide.Problem, Text: text, Fix: fix}
-}
+var ok, problem = decide.OK.Finding, decide.Problem.FixedBy

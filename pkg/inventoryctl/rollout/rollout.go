@@ -4,7 +4,6 @@ package rollout
 import (
 	"cmp"
 	"fmt"
-	"reflect"
 	"slices"
 	"time"
 
@@ -95,9 +94,6 @@ type Report struct {
 
 // IsDone reports whether every cluster has the revision that it is to get.
 func (r Report) IsDone() bool { return r.Done == r.Total }
-
-// DiffersFrom reports whether this report says anything that the other does not.
-func (r Report) DiffersFrom(other Report) bool { return !reflect.DeepEqual(r, other) }
 
 // Report computes the report.
 func (f *Facts) Report(now time.Time) Report {

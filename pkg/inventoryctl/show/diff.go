@@ -1,6 +1,7 @@
 package show
 
 import (
+	"cmp"
 	"io"
 	"strconv"
 
@@ -13,20 +14,14 @@ const maxDiffClusters = 5
 
 // Diff prints what would change, a line for each action, namespace and reason.
 func Diff(out io.Writer, d decide.Difference) error {
-	columns := []column{
-		{name: "Action"}, {name: "Namespace"}, {name: "Count"}, {name: "Clusters"}, {name: "Reason or fields"},
-	}
 	groups := d.Groups()
 	rows := make([][]string, 0, len(groups))
 	for _, group := range groups {
-		what := group.What
-		if what == "" {
-			what = "-"
-		}
 		rows = append(rows, []string{
 			string(group.Action), group.Namespace, strconv.Itoa(len(group.Clusters)),
-			kube.ListNames(group.Clusters, maxDiffClusters), what,
+			kube.ListNames(group.Clusters, maxDiffClusters), cmp.Or(group.What, "-"),
 		})
 	}
-	return printTable(out, columns, rows, false, true)
+	return printTable(
+		out, columnsOf("Action", "Namespace", "Count", "Clusters", "Reason or fields"), rows, false, true)
 }

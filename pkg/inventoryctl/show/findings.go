@@ -9,11 +9,8 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-// Palette colours states. The zero value leaves them as they are.
-type Palette struct{ on bool }
-
-// NewPalette returns a palette that colours if on is true.
-func NewPalette(on bool) Palette { return Palette{on: on} }
+// Palette colours states if it is true.
+type Palette bool
 
 // Colours of a terminal (ECMA-48).
 const (
@@ -23,7 +20,7 @@ const (
 )
 
 func (p Palette) paint(state decide.State, text string) string {
-	if !p.on {
+	if !p {
 		return text
 	}
 	color := yellow

@@ -2,15 +2,20 @@ package show
 
 import (
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/cli-runtime/pkg/printers"
+	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 
+	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/columns"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/decide"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
@@ -25,32 +30,68 @@ type ListOptions struct {
 	Now        time.Time
 }
 
-// List prints profiles, one to a line.
-func List(out io.Writer, profiles []decide.Profile, opts ListOptions) error {
-	var columns []column
-	if opts.Namespaces {
-		columns = append(columns, column{name: "Namespace"})
+// Row returns what a list shows of one profile. gone is true if it was deleted.
+func (o ListOptions) Row(p *inventoryv1alpha1.ClusterProfile, gone bool) []string {
+	health := inWords(p, inventoryv1alpha1.ClusterConditionControlPlaneHealthy, "Healthy", "Unhealthy")
+	if gone {
+		health = "Deleted"
 	}
-	columns = append(columns,
-		column{name: "Name"}, column{name: "Version"}, column{name: "Health"}, column{name: "Access"})
-	for _, property := range opts.Properties {
-		columns = append(columns, column{name: kube.Shorten(property, maxCellBytes)})
+	access := make([]string, 0, len(p.Status.AccessProviders))
+	for _, provider := range p.Status.AccessProviders {
+		access = append(access, provider.Name)
 	}
-	columns = append(columns,
-		column{name: "Newest value"}, column{"Joined", true}, column{"Clusterset", true}, column{"Properties", true},
-		column{"Manager", true}, column{name: "Age"})
-	rows := make([][]string, 0, len(profiles))
-	for _, p := range profiles {
-		var row []string
-		if opts.Namespaces {
-			row = append(row, p.Namespace)
+	values, newest := make([]string, len(o.Properties)), time.Time{}
+	for _, property := range p.Status.Properties {
+		if property.LastObservedTime.After(newest) {
+			newest = property.LastObservedTime.Time
 		}
-		row = append(row, p.Name, p.Version, p.Health, strings.Join(p.Access, ","))
-		row = append(row, p.Values...)
-		rows = append(rows, append(row, age(p.Newest, opts.Now), p.Joined, p.Set, strconv.Itoa(p.Properties), p.Manager,
-			age(p.Created, opts.Now)))
+		if at := slices.Index(o.Properties, property.Name); at >= 0 {
+			values[at] = property.Value
+		}
 	}
-	return printTable(out, columns, rows, opts.Wide, opts.Headers)
+	var row []string
+	if o.Namespaces {
+		row = append(row, p.Namespace)
+	}
+	row = append(row, p.Name, p.Status.Version.Kubernetes, health, strings.Join(access, ","))
+	row = append(row, values...)
+	return append(row, age(newest, o.Now), inWords(p, contract.ProfileConditionJoined, "Yes", "No"),
+		p.Labels[contract.LabelClusterSet], strconv.Itoa(len(p.Status.Properties)), p.Spec.ClusterManager.Name,
+		age(p.CreationTimestamp.Time, o.Now))
+}
+
+// inWords returns the word for a condition's status; "" if there is no condition.
+func inWords(p *inventoryv1alpha1.ClusterProfile, conditionType, isTrue, isFalse string) string {
+	condition := apimeta.FindStatusCondition(p.Status.Conditions, conditionType)
+	switch {
+	case condition == nil:
+		return ""
+	case condition.Status == metav1.ConditionTrue:
+		return isTrue
+	case condition.Status == metav1.ConditionFalse:
+		return isFalse
+	default:
+		return "Unknown"
+	}
+}
+
+// List prints the rows of profiles.
+func List(out io.Writer, rows [][]string, opts ListOptions) error {
+	var shown []column
+	if opts.Namespaces {
+		shown = columnsOf("Namespace")
+	}
+	shown = append(shown, columnsOf("Name", "Version", "Health", "Access")...)
+	for _, property := range opts.Properties {
+		shown = append(shown, columnsOf(kube.Shorten(property, maxCellBytes))...)
+	}
+	shown = append(shown, columnsOf("Newest value")...)
+	for _, wide := range columnsOf("Joined", "Clusterset", "Properties", "Manager") {
+		wide.Priority = 1
+		shown = append(shown, wide)
+	}
+	shown = append(shown, columnsOf("Age")...)
+	return printTable(out, shown, rows, opts.Wide, opts.Headers)
 }
 
 // age returns how long ago a time was; "" for the zero time. A time that is yet to come by this
@@ -64,12 +105,11 @@ func age(at, now time.Time) string {
 
 // Counts prints how many clusters have each value of a property.
 func Counts(out io.Writer, property string, counts []decide.Count, headers bool) error {
-	shown := []column{{name: kube.Shorten(property, maxCellBytes)}, {name: "Clusters"}}
 	rows := make([][]string, 0, len(counts))
 	for _, count := range counts {
 		rows = append(rows, []string{count.Value, strconv.Itoa(count.Clusters)})
 	}
-	return printTable(out, shown, rows, false, headers)
+	return printTable(out, columnsOf(kube.Shorten(property, maxCellBytes), "Clusters"), rows, false, headers)
 }
 
 // CustomColumns returns a printer of lists in columns that the user defines.

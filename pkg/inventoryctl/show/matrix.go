@@ -19,7 +19,6 @@ const maxWhyBytes = 400
 // Matrix prints a column for each cluster, and then the reasons.
 func Matrix(out io.Writer, m decide.Matrix) error {
 	// The printer's own headers are in capitals, which names are not.
-	columns := make([]column, 1+len(m.Clusters))
 	rows := [][]string{append([]string{"NAMESPACE"}, m.Clusters...)}
 	for i, row := range m.Rows {
 		cells := []string{row.Namespace}
@@ -28,7 +27,7 @@ func Matrix(out io.Writer, m decide.Matrix) error {
 		}
 		rows = append(rows, cells)
 	}
-	if err := printTable(out, columns, rows, false, false); err != nil {
+	if err := printTable(out, make([]column, 1+len(m.Clusters)), rows, false, false); err != nil {
 		return err
 	}
 	reasons(out, m.Cells, "the cluster ")
@@ -49,14 +48,11 @@ func reasons(out io.Writer, cells []decide.Cell, begin string) {
 // Tokens prints a line for each namespace and account that it has or should have, with a column for
 // each cluster, or with counts, and then the reasons.
 func Tokens(out io.Writer, t decide.Tokens, isFolded bool) error {
-	columns := []column{{name: "Namespace"}, {name: "Account"}}
+	shown := columnsOf("Namespace", "Account", "Copied", "Withheld", "Failed", "Unknown")
 	header := []string{"NAMESPACE", "ACCOUNT"}
 	var rows [][]string
-	if isFolded {
-		columns = append(columns,
-			column{name: "Copied"}, column{name: "Withheld"}, column{name: "Failed"}, column{name: "Unknown"})
-	} else { // the printer's own headers are in capitals, which names are not
-		columns = make([]column, len(header)+len(t.Clusters))
+	if !isFolded { // the printer's own headers are in capitals, which names are not
+		shown = make([]column, len(header)+len(t.Clusters))
 		rows = append(rows, append(header, t.Clusters...))
 	}
 	next := 0
@@ -81,7 +77,7 @@ func Tokens(out io.Writer, t decide.Tokens, isFolded bool) error {
 		rows = append(rows, cells)
 	}
 	if len(t.Rows) > 0 {
-		if err := printTable(out, columns, rows, false, isFolded); err != nil {
+		if err := printTable(out, shown, rows, false, isFolded); err != nil {
 			return err
 		}
 	}
@@ -94,10 +90,8 @@ func Tokens(out io.Writer, t decide.Tokens, isFolded bool) error {
 
 // MatrixCounts prints how many clusters each namespace sees, and the most frequent reasons.
 func MatrixCounts(out io.Writer, m decide.Matrix) error {
-	columns := []column{
-		{name: "Namespace"}, {name: "Published"}, {name: "Withheld"}, {name: "Failed"}, {name: "Not selected"},
-		{name: "Unknown"}, {name: "Mostly because the cluster"},
-	}
+	shown := columnsOf(
+		"Namespace", "Published", "Withheld", "Failed", "Not selected", "Unknown", "Mostly because the cluster")
 	rows := make([][]string, 0, len(m.Rows))
 	for _, row := range m.Rows {
 		mostly := "-"
@@ -109,7 +103,7 @@ func MatrixCounts(out io.Writer, m decide.Matrix) error {
 			strconv.Itoa(row.NotSelected), strconv.Itoa(row.Unknown), mostly,
 		})
 	}
-	return printTable(out, columns, rows, false, true)
+	return printTable(out, shown, rows, false, true)
 }
 
 // NotVisible prints what the reader may not read, if anything.

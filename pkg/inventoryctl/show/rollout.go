@@ -20,12 +20,11 @@ func Rollout(out io.Writer, r rollout.Report) error {
 		fmt.Fprintf(out, " (%s)", kube.Shorten(strings.Join(r.Targets, ", "), maxCellBytes))
 	}
 	fmt.Fprint(out, ".\n\n")
-	columns := []column{{name: "Revision"}, {name: "State"}, {name: "Clusters"}}
 	rows := make([][]string, 0, len(r.Counts))
 	for _, count := range r.Counts {
 		rows = append(rows, []string{count.Revision, string(count.State), strconv.Itoa(count.Clusters)})
 	}
-	if err := printTable(out, columns, rows, false, true); err != nil {
+	if err := printTable(out, columnsOf("Revision", "State", "Clusters"), rows, false, true); err != nil {
 		return err
 	}
 	if r.Stalled {

@@ -6,7 +6,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
+
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/golden"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/decide"
@@ -15,16 +20,28 @@ import (
 var now = time.Date(2026, 3, 3, 3, 3, 3, 0, time.UTC)
 
 func TestList(t *testing.T) {
-	profiles := []decide.Profile{
-		{
-			Namespace: "team-a", Name: "east", Manager: "open-cluster-management", Version: "v1.35.4", Health: "Healthy",
-			Joined: "Yes", Set: "prod", Access: []string{"open-cluster-management", "direct"}, Properties: 3,
-			Values: []string{"eu-north", ""}, Newest: now.Add(-90 * time.Second), Created: now.Add(-50 * time.Hour),
-		},
-		{
-			Namespace: "team-b", Name: "west", Manager: "other", Health: "Unknown",
-			Values: []string{"a\ttab, a line\nend and an escape \x1b[31m", "x"}, Created: now.Add(-time.Minute),
-		},
+	east, west := ocmtest.OurProfile("team-a", "east"), ocmtest.OurProfile("team-b", "west")
+	property := func(name, value string, at metav1.Time) inventoryv1alpha1.Property {
+		return inventoryv1alpha1.Property{Name: name, Value: value, LastObservedTime: at}
+	}
+	east.Labels["multicluster.x-k8s.io/clusterset"] = "prod"
+	east.CreationTimestamp = metav1.NewTime(now.Add(-50 * time.Hour))
+	east.Status.Version.Kubernetes = "v1.35.4"
+	east.Status.Conditions = []metav1.Condition{
+		ocmtest.Condition("ControlPlaneHealthy", "True", "R", ""), ocmtest.Condition("Joined", "True", "R", ""),
+	}
+	east.Status.AccessProviders = []inventoryv1alpha1.AccessProvider{{Name: "open-cluster-management"}, {Name: "direct"}}
+	east.Status.Properties = []inventoryv1alpha1.Property{
+		property("a", "1", metav1.NewTime(now.Add(-time.Hour))),
+		property("b", "2", metav1.NewTime(now.Add(-90*time.Second))),
+		property("region.example.com", "eu-north", metav1.NewTime(now.Add(-2*time.Hour))),
+	}
+	west.Spec.ClusterManager.Name = "other"
+	west.CreationTimestamp = metav1.NewTime(now.Add(-time.Minute))
+	west.Status.Conditions = []metav1.Condition{ocmtest.Condition("ControlPlaneHealthy", "Unknown", "R", "")}
+	west.Status.Properties = []inventoryv1alpha1.Property{
+		property("region.example.com", "a\ttab, a line\nend and an escape \x1b[31m", metav1.Time{}),
+		property("tier", "x", metav1.Time{}),
 	}
 	for name, opts := range map[string]ListOptions{
 		"list":            {Headers: true, Properties: []string{"region.example.com", "tier"}},
@@ -34,9 +51,28 @@ func TestList(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			opts.Now = now
 			var out bytes.Buffer
-			apitest.Must(t, List(&out, profiles, opts))
+			apitest.Must(t, List(&out, [][]string{opts.Row(east, false), opts.Row(west, false)}, opts))
 			golden.Check(t, name, out.String())
 		})
+	}
+	ill := ocmtest.OurProfile("ns", "c")
+	ill.Status.Conditions = []metav1.Condition{
+		ocmtest.Condition("ControlPlaneHealthy", "False", "R", ""), ocmtest.Condition("Joined", "False", "R", ""),
+	}
+	for name, test := range map[string]struct {
+		profile *inventoryv1alpha1.ClusterProfile
+		gone    bool
+		want    []string // name, version, health, access, newest value, joined, set, properties, manager, age
+	}{
+		"without a status": {
+			ocmtest.OurProfile("ns", "c"), false, []string{"c", "", "", "", "", "", "", "0", "open-cluster-management", ""},
+		},
+		"ill":     {ill, false, []string{"c", "", "Unhealthy", "", "", "No", "", "0", "open-cluster-management", ""}},
+		"deleted": {ill, true, []string{"c", "", "Deleted", "", "", "No", "", "0", "open-cluster-management", ""}},
+	} {
+		if diff := cmp.Diff(test.want, ListOptions{Now: now}.Row(test.profile, test.gone)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
 	}
 }
 
@@ -101,11 +137,11 @@ func TestExplanation(t *testing.T) {
 		{Age: "42m", Type: "Normal", Reason: "ProfilesWithheld", Object: "ManagedClusterSetBinding prod", Text: "west is out"},
 	}
 	var plain, colored, property bytes.Buffer
-	Explanation(&plain, e, NewPalette(false))
+	Explanation(&plain, e, false)
 	golden.Check(t, "explanation", plain.String())
-	Explanation(&colored, e, NewPalette(true))
+	Explanation(&colored, e, true)
 	golden.Check(t, "explanation-colors", fmt.Sprintf("%q\n", colored.String()))
-	Explanation(&property, decide.Explanation{Cluster: "east", Property: "region.example.com", Steps: e.Steps[:1]}, Palette{})
+	Explanation(&property, decide.Explanation{Cluster: "east", Property: "region.example.com", Steps: e.Steps[:1]}, false)
 	golden.Check(t, "explanation-property", property.String())
 }
 
@@ -115,7 +151,7 @@ func TestChecks(t *testing.T) {
 		{Name: "addon", State: decide.OK, Text: "the addon is installed on the hub"},
 		{Name: "claim limit", State: decide.Problem, Text: "cuts off", Fix: "raise it"},
 		{Name: "tokens", State: decide.NotConfigured, Text: "no account"},
-	}, Palette{})
+	}, false)
 	golden.Check(t, "checks", out.String())
 }
 

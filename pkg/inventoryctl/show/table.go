@@ -1,6 +1,7 @@
 package show
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -18,37 +19,29 @@ const maxCellBytes = 253
 // none stands for an absent value, as in kubectl's own tables.
 const none = "<none>"
 
-// column is a column of a table. A wide one is shown only on request.
-type column struct {
-	name string
-	wide bool
+// column is a column of a table. A wide one, with a priority above 0, is shown only on request.
+type column = metav1.TableColumnDefinition
+
+// columnsOf returns columns with these headers, which the printer shows in capitals.
+func columnsOf(headers ...string) []column {
+	all := make([]column, 0, len(headers))
+	for _, header := range headers {
+		all = append(all, column{Name: header, Type: "string"})
+	}
+	return all
 }
 
 // printTable prints rows in columns. An empty cell is shown as none.
-func printTable(out io.Writer, columns []column, rows [][]string, wide, headers bool) error {
-	table := &metav1.Table{}
-	for _, c := range columns {
-		definition := metav1.TableColumnDefinition{Name: c.name, Type: "string"}
-		if c.wide {
-			definition.Priority = 1
-		}
-		table.ColumnDefinitions = append(table.ColumnDefinitions, definition)
-	}
+func printTable(out io.Writer, shown []column, rows [][]string, wide, headers bool) error {
+	table := &metav1.Table{ColumnDefinitions: shown}
 	for _, row := range rows {
 		cells := make([]any, 0, len(row))
 		for _, text := range row {
-			cells = append(cells, cell(text))
+			cells = append(cells, kube.Shorten(cmp.Or(text, none), maxCellBytes))
 		}
 		table.Rows = append(table.Rows, metav1.TableRow{Cells: cells})
 	}
 	return printers.NewTablePrinter(printers.PrintOptions{Wide: wide, NoHeaders: !headers}).PrintObj(table, out)
-}
-
-func cell(text string) string {
-	if text == "" {
-		return none
-	}
-	return kube.Shorten(text, maxCellBytes)
 }
 
 // Formats for everything but lists of objects.

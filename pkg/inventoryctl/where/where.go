@@ -38,11 +38,10 @@ func Parse(texts []string) (Conditions, error) {
 func parse(text string) (Condition, error) {
 	name, pattern, hasPattern := strings.Cut(text, "=")
 	var c Condition
-	switch {
-	case hasPattern:
+	if hasPattern {
 		name, c.negated = strings.CutSuffix(name, "!")
 		c.values = glob(strings.TrimPrefix(pattern, "=")) // == is =, as in label selectors
-	default:
+	} else {
 		name, c.negated = strings.CutPrefix(name, "!")
 	}
 	if c.property = strings.TrimSpace(name); c.property == "" {
@@ -58,24 +57,8 @@ func glob(pattern string) *regexp.Regexp {
 	return regexp.MustCompile(`(?s)^` + quoted + `$`)
 }
 
-// Properties returns the names of the properties that the conditions are about.
-func (c Conditions) Properties() []string {
-	var names []string
-	for _, one := range c {
-		if !slices.Contains(names, one.property) {
-			names = append(names, one.property)
-		}
-	}
-	return names
-}
-
-// Match reports whether a profile meets all conditions.
-func (c Conditions) Match(profile *inventoryv1alpha1.ClusterProfile) bool {
-	return c.MatchProperties(profile.Status.Properties)
-}
-
-// MatchProperties reports whether properties meet all conditions.
-func (c Conditions) MatchProperties(properties []inventoryv1alpha1.Property) bool {
+// Match reports whether properties meet all conditions.
+func (c Conditions) Match(properties []inventoryv1alpha1.Property) bool {
 	for _, one := range c {
 		at := slices.IndexFunc(properties, func(p inventoryv1alpha1.Property) bool { return p.Name == one.property })
 		holds := at >= 0 && (one.values == nil || one.values.MatchString(properties[at].Value))

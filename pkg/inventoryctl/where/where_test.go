@@ -41,7 +41,7 @@ func TestMatch(t *testing.T) {
 		t.Run(conditions, func(t *testing.T) {
 			parsed, err := Parse(strings.Fields(conditions))
 			apitest.Must(t, err)
-			if got := parsed.Match(profile); got != want {
+			if got := parsed.Match(profile.Status.Properties); got != want {
 				t.Errorf("got %v", got)
 			}
 		})

@@ -26,33 +26,26 @@ const (
 	lastRetry  = 5 * time.Second
 )
 
-// Options configures the agent's side of the clean-up.
-type Options struct {
-	// InstallNamespace is the marker's namespace.
-	InstallNamespace string
-
-	// Addon is the UID of the agent's ManagedClusterAddOn.
-	Addon types.UID
-
-	// Stop ends publishing permanently and returns once no write is in progress.
-	Stop func(context.Context) error
-}
-
 // Add adds the agent's side to a manager of the spoke. The manager then starts nothing
-// before the marker's cache has synced, so that everything it runs can call Requested.
-func Add(ctx context.Context, mgr manager.Manager, opts Options) error {
+// before the marker's cache has synced, so that everything it runs can call Requested. addon is the
+// agent's own ManagedClusterAddOn. stop ends publishing permanently and returns once no write is in
+// progress.
+func Add(
+	ctx context.Context, mgr manager.Manager, installNamespace string, addon types.UID,
+	stop func(context.Context) error,
+) error {
 	if _, err := mgr.GetCache().GetInformer(ctx, &corev1.ConfigMap{}, cache.BlockUntilSynced(false)); err != nil {
 		return err
 	}
 	return builder.ControllerManagedBy(mgr).
 		Named(ControllerName).
-		For(&corev1.ConfigMap{}, builder.WithPredicates(isMarker(opts.InstallNamespace))).
+		For(&corev1.ConfigMap{}, builder.WithPredicates(isMarker(installNamespace))).
 		WithOptions(controller.Options{
 			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
 		}).
 		Complete(&Reconciler{
-			addon:  opts.Addon,
-			stop:   opts.Stop,
+			addon:  addon,
+			stop:   stop,
 			reader: mgr.GetCache(),
 			writer: client.WithFieldOwner(mgr.GetClient(), ControllerName),
 		})

@@ -18,12 +18,9 @@ func acknowledged(marker *corev1.ConfigMap, addon types.UID) bool {
 	return addressed(marker, addon) && marker.Data[contract.CleanupMarkerStopped] == string(addon)
 }
 
-// withRequest returns the marker with the hook's request to the agent of that
-// addon. It keeps an acknowledgement of the same addon and drops any other.
+// withRequest returns a marker that does not address the agent of that addon with the hook's request
+// to it. It drops the acknowledgement of another.
 func withRequest(marker *corev1.ConfigMap, addon types.UID) *corev1.ConfigMap {
-	if addressed(marker, addon) {
-		return marker
-	}
 	requested := marker.DeepCopy()
 	requested.Data = map[string]string{contract.CleanupMarkerUID: string(addon)}
 	return requested
@@ -32,9 +29,6 @@ func withRequest(marker *corev1.ConfigMap, addon types.UID) *corev1.ConfigMap {
 // withAcknowledgement returns the marker with the confirmation that the agent of
 // that addon has stopped.
 func withAcknowledgement(marker *corev1.ConfigMap, addon types.UID) *corev1.ConfigMap {
-	if acknowledged(marker, addon) {
-		return marker
-	}
 	stopped := marker.DeepCopy()
 	stopped.Data[contract.CleanupMarkerStopped] = string(addon)
 	return stopped

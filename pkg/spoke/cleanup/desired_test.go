@@ -23,7 +23,6 @@ func TestMarker(t *testing.T) {
 			data: map[string]string{"addonUID": "u1"},
 			want: verdict{
 				Addressed: true,
-				Requested: map[string]string{"addonUID": "u1"},
 				Stopped:   map[string]string{"addonUID": "u1", "stopped": "u1"},
 			},
 		},
@@ -31,8 +30,6 @@ func TestMarker(t *testing.T) {
 			data: map[string]string{"addonUID": "u1", "stopped": "u1"},
 			want: verdict{
 				Addressed: true, Acknowledged: true,
-				Requested: map[string]string{"addonUID": "u1", "stopped": "u1"},
-				Stopped:   map[string]string{"addonUID": "u1", "stopped": "u1"},
 			},
 		},
 		"another UID is ignored by the agent, overwritten by the hook": {
@@ -43,7 +40,6 @@ func TestMarker(t *testing.T) {
 			data: map[string]string{"addonUID": "u1", "stopped": "u0"},
 			want: verdict{
 				Addressed: true,
-				Requested: map[string]string{"addonUID": "u1", "stopped": "u0"},
 				Stopped:   map[string]string{"addonUID": "u1", "stopped": "u1"},
 			},
 		},
@@ -53,9 +49,10 @@ func TestMarker(t *testing.T) {
 			got := verdict{
 				Addressed:    addressed(marker, "u1"),
 				Acknowledged: acknowledged(marker, "u1"),
-				Requested:    withRequest(marker, "u1").Data,
 			}
-			if got.Addressed {
+			if !got.Addressed {
+				got.Requested = withRequest(marker, "u1").Data
+			} else if !got.Acknowledged {
 				got.Stopped = withAcknowledgement(marker, "u1").Data
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {

@@ -58,10 +58,7 @@ type Property struct {
 // Read returns the property in an object of any version. A value that is absent or
 // not a string is read as empty.
 func Read(obj *unstructured.Unstructured) Property {
-	value, _, err := unstructured.NestedString(obj.Object, "spec", "value")
-	if err != nil {
-		value = ""
-	}
+	value, _, _ := unstructured.NestedString(obj.Object, "spec", "value")
 	_, spokeOnly := obj.GetLabels()[contract.LabelSpokeOnly]
 	return Property{Name: obj.GetName(), UID: obj.GetUID(), Value: value, SpokeOnly: spokeOnly}
 }

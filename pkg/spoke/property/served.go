@@ -3,6 +3,7 @@ package property
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -56,12 +57,8 @@ func serves(disco Discovery, version schema.GroupVersion) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("discovering %s: %w", version, err)
 	}
-	for _, resource := range list.APIResources {
-		if resource.Kind == Kind {
-			return true, nil
-		}
-	}
-	return false, nil
+	isProperty := func(resource metav1.APIResource) bool { return resource.Kind == Kind }
+	return slices.ContainsFunc(list.APIResources, isProperty), nil
 }
 
 // Absent reports whether the spoke has no CustomResourceDefinition of

@@ -36,20 +36,7 @@ const (
 
 // Options says what is reported and where.
 type Options struct {
-	// API is the ClusterProperty API that the spoke serves.
-	API property.API
-
-	// Stopped says that publishing has ended.
-	Stopped bool
-
-	// Problem is reported before anything else, unless it is empty.
-	Problem string
-
-	// Reserved are the names that are not published.
-	Reserved property.Reserved
-
-	// Limit is the klusterlet's limit of claims.
-	Limit Limit
+	Situation
 
 	// Addon is the ManagedClusterAddOn to report on, and AddonUID its UID.
 	Addon    types.NamespacedName
@@ -66,26 +53,14 @@ type Options struct {
 // Add adds the controller to a manager of the spoke. The manager must be stopped
 // when the options change.
 func Add(mgr manager.Manager, opts Options) error {
-	c, err := controller.New(ControllerName, mgr, controller.Options{
-		// There is one object, and the reconciler has its own state.
-		MaxConcurrentReconciles: 1,
-		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](
-			firstRetry, lastRetry),
-		// The hub may be unreachable for any length of time.
-		CacheSyncTimeout: math.MaxInt64,
-		Reconciler: &Reconciler{
-			api:      opts.API,
-			stopped:  opts.Stopped,
-			problem:  opts.Problem,
-			reserved: opts.Reserved,
-			limit:    opts.Limit,
-			addonUID: opts.AddonUID,
-			metrics:  opts.Metrics,
-			clock:    clock.RealClock{},
-			spoke:    mgr.GetCache(),
-			hub:      opts.Hub.GetCache(),
-			status:   client.WithFieldOwner(opts.Hub.GetClient(), ControllerName).Status(),
-		},
+	c, err := newController(ControllerName, mgr, &Reconciler{
+		situation: opts.Situation,
+		addonUID:  opts.AddonUID,
+		metrics:   opts.Metrics,
+		clock:     clock.RealClock{},
+		spoke:     mgr.GetCache(),
+		hub:       opts.Hub.GetCache(),
+		status:    client.WithFieldOwner(opts.Hub.GetClient(), ControllerName).Status(),
 	})
 	if err != nil {
 		return err
@@ -98,11 +73,29 @@ func Add(mgr manager.Manager, opts Options) error {
 	if opts.Stopped || !opts.API.Served() {
 		return nil
 	}
+	return watchSpoke(c, mgr, opts.API, toAddon)
+}
+
+// newController returns a controller that handles one request at a time: its reconciler has its own state.
+// The hub may be unreachable for any length of time, and an API of the spoke that cannot be read now may
+// become readable at any time.
+func newController(name string, mgr manager.Manager, reconciler reconcile.Reconciler) (controller.Controller, error) {
+	return controller.New(name, mgr, controller.Options{
+		MaxConcurrentReconciles: 1,
+		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](
+			firstRetry, lastRetry),
+		CacheSyncTimeout: math.MaxInt64,
+		Reconciler:       reconciler,
+	})
+}
+
+// watchSpoke makes a controller handle all events of claims and properties.
+func watchSpoke(c controller.Controller, mgr manager.Manager, api property.API, toAll handler.EventHandler) error {
 	claims := &clusterv1alpha1.ClusterClaim{}
-	if err := c.Watch(source.Kind[client.Object](mgr.GetCache(), claims, toAddon)); err != nil {
+	if err := c.Watch(source.Kind[client.Object](mgr.GetCache(), claims, toAll)); err != nil {
 		return err
 	}
-	return c.Watch(source.Kind[client.Object](mgr.GetCache(), property.New(opts.API.Version), toAddon))
+	return c.Watch(source.Kind[client.Object](mgr.GetCache(), property.New(api.Version), toAll))
 }
 
 // enqueueAfterSettleTime maps every event to the one addon, after settleTime.

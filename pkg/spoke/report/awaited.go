@@ -20,7 +20,7 @@ type awaited struct{ kube.Debounce[string] }
 func (a *awaited) count(seen *observed, now time.Time) time.Duration {
 	missing := map[string]bool{}
 	for _, p := range seen.properties {
-		missing[p.Name] = p.Obstacle(seen.reserved) == property.ObstacleNone
+		missing[p.Name] = p.Obstacle(seen.Reserved) == property.ObstacleNone
 	}
 	for _, c := range seen.claims {
 		delete(missing, c.name)

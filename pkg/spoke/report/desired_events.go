@@ -45,12 +45,12 @@ type notice struct {
 // spoke is as it must be.
 func desiredNotices(seen observed, outdated map[string]bool) []notice {
 	claims, beyond := claimsByName(seen.claims), map[string]bool{}
-	for _, name := range predictCut(seen.claims, seen.limit).ours {
+	for _, name := range predictCut(seen.claims, seen.Limit).ours {
 		beyond[name] = true
 	}
 	var notices []notice
 	for _, p := range seen.properties {
-		reason := eventReason(whyNot(p, seen.reserved, claims))
+		reason := notPublished[whyNot(p, seen.Reserved, claims)].reason
 		switch {
 		case reason != "" || p.SpokeOnly:
 		case beyond[p.Name]:
@@ -70,63 +70,46 @@ func outdatedClaims(seen observed) map[string]bool {
 	claims, outdated := claimsByName(seen.claims), map[string]bool{}
 	for _, p := range seen.properties {
 		c, made := claims[p.Name]
-		if made && c.value != p.Value && whyNot(p, seen.reserved, claims) == "" {
+		if made && c.value != p.Value && whyNot(p, seen.Reserved, claims) == "" {
 			outdated[p.Name] = true
 		}
 	}
 	return outdated
 }
 
-// eventReason returns the reason of the event about a property that is not published, or "" if
-// there must be none.
-func eventReason(why string) string {
-	switch why {
-	case string(property.ObstacleReserved):
-		return reasonNameReserved
-	case string(property.ObstacleEmpty):
-		return reasonValueEmpty
-	case string(property.ObstacleTooLong):
-		return reasonValueTooLong
-	case string(property.ObstacleNotText):
-		return reasonValueNotText
-	case whyTaken:
-		return reasonClaimTaken
-	case whyClaimSpokeOnly:
-		return reasonClaimSpokeOnly
-	case whyNotWritten:
-		return reasonClaimNotWritten
-	default:
-		return ""
-	}
+// notPublished are the events about properties that are not published: by why that is, their reason
+// and, as the end of their note, what the owner may do. There is none about a property that its owner
+// labelled to stay on the spoke.
+var notPublished = map[string]struct{ reason, remedy string }{
+	string(property.ObstacleReserved): {
+		reasonNameReserved, " for other components. Create a ClusterProperty with another name.",
+	},
+	string(property.ObstacleEmpty):   {reasonValueEmpty, ". Set spec.value."},
+	string(property.ObstacleTooLong): {reasonValueTooLong, ". Shorten spec.value."},
+	string(property.ObstacleNotText): {reasonValueNotText, ". Set spec.value to text."},
+	whyTaken:                         {reasonClaimTaken, ". Delete that ClusterClaim, or use another name."},
+	whyClaimSpokeOnly:                {reasonClaimSpokeOnly, ". Remove that label from the ClusterClaim."},
+	whyNotWritten:                    {reasonClaimNotWritten, "."},
 }
 
 // eventNote says why a property is not published, and what its owner may do.
 func eventNote(reason string, seen observed) string {
 	const prefix = "Not published to the hub: "
 	switch reason {
-	case reasonNameReserved:
-		return prefix + string(property.ObstacleReserved) + " for other components. " +
-			"Create a ClusterProperty with another name."
-	case reasonValueEmpty:
-		return prefix + string(property.ObstacleEmpty) + ". Set spec.value."
-	case reasonValueTooLong:
-		return prefix + string(property.ObstacleTooLong) + ". Shorten spec.value."
-	case reasonValueNotText:
-		return prefix + string(property.ObstacleNotText) + ". Set spec.value to text."
-	case reasonClaimTaken:
-		return prefix + whyTaken + ". Delete that ClusterClaim, or use another name."
-	case reasonClaimSpokeOnly:
-		return prefix + whyClaimSpokeOnly + ". Remove that label from the ClusterClaim."
 	case reasonClaimLimit:
 		return fmt.Sprintf("%sthe klusterlet reports %s, the first by name, and this is not among them. "+
 			"Use a name that sorts before others, delete ClusterClaims that are not needed, or ask the administrator to set "+
 			"the Klusterlet's %s, and this addon's claim limit, to %d or more.", prefix,
-			counted(seen.limit.Custom, "custom claim", "custom claims"), limitSetting,
-			predictCut(seen.claims, seen.limit).custom)
+			counted(seen.Limit.Custom, "custom claim", "custom claims"), limitSetting,
+			predictCut(seen.claims, seen.Limit).custom)
 	case reasonClaimOutdated:
 		return "Not published with this value: " + whyOutdated + ". " +
 			"Stop what changes the ClusterClaim of that name; if nothing does, the agent's log says why."
-	default:
-		return prefix + whyNotWritten + "."
 	}
+	for why, event := range notPublished {
+		if event.reason == reason {
+			return prefix + why + event.remedy
+		}
+	}
+	return prefix
 }

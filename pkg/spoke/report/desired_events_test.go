@@ -18,11 +18,11 @@ import (
 func TestDesiredNotices(t *testing.T) {
 	reserved := property.Reserved{"*.open-cluster-management.io"}
 	claimed := func(c claim) observed {
-		return observed{properties: props("a"), claims: []claim{c}, limit: Limit{Custom: 20}}
+		return observed{properties: props("a"), claims: []claim{c}, Situation: Situation{Limit: Limit{Custom: 20}}}
 	}
 	valued := func(name, value string) observed {
-		return observed{properties: []property.Property{{Name: name, Value: value}}, reserved: reserved,
-			claims: ours(name), limit: Limit{Custom: 20}}
+		return observed{properties: []property.Property{{Name: name, Value: value}}, Situation: Situation{Reserved: reserved, Limit: Limit{Custom: 20}},
+			claims: ours(name)}
 	}
 	for name, tc := range map[string]struct {
 		seen     observed
@@ -54,7 +54,7 @@ func TestDesiredNotices(t *testing.T) {
 			seen: observed{properties: props("a"), claims: ours("a")}, outdated: "a", want: "ClaimLimitExceeded",
 		},
 		"claims of others beyond: no event": {seen: observed{properties: props("a"),
-			claims: append(ours("a"), theirs("b")...), limit: Limit{Custom: 1}}},
+			claims: append(ours("a"), theirs("b")...), Situation: Situation{Limit: Limit{Custom: 1}}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			notices := desiredNotices(tc.seen, map[string]bool{tc.outdated: true})
@@ -75,7 +75,7 @@ func TestEveryReasonHasANoteAndIsDocumented(t *testing.T) {
 	apitest.Must(t, err)
 	_, table, _ := strings.Cut(string(text), "\n## Events on ClusterProperties\n")
 	table, _, _ = strings.Cut(table, "\n## ")
-	seen, notes := observed{limit: Limit{Custom: 20}, claims: ours("a", "b")}, map[string]string{}
+	seen, notes := observed{Situation: Situation{Limit: Limit{Custom: 20}}, claims: ours("a", "b")}, map[string]string{}
 	for _, reason := range []string{
 		reasonNameReserved, reasonValueEmpty, reasonValueTooLong, reasonValueNotText, reasonClaimTaken, reasonClaimSpokeOnly,
 		reasonClaimNotWritten, reasonClaimOutdated, reasonClaimLimit,

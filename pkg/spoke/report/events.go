@@ -2,22 +2,17 @@ package report
 
 import (
 	"context"
-	"math"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
-	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
@@ -42,56 +37,27 @@ const (
 	pauseFailed    = time.Minute
 )
 
-// EventOptions says which properties events are created about.
-type EventOptions struct {
-	// API is the ClusterProperty API that the spoke serves.
-	API property.API
-
-	// Reserved and Limit are those of Options.
-	Reserved property.Reserved
-	Limit    Limit
-
-	// History is that of the process.
-	History *EventHistory
-}
-
 // AddEvents adds the controller of events to a manager of the spoke, which serves properties. The
-// manager must be stopped when the options change.
-func AddEvents(mgr manager.Manager, opts EventOptions) error {
-	c, err := controller.New(EventsControllerName, mgr, controller.Options{
-		MaxConcurrentReconciles: 1, // the history is not safe for concurrent use
-		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](
-			firstRetry, lastRetry),
-		// An API that cannot be read now may become readable at any time.
-		CacheSyncTimeout: math.MaxInt64,
-		Reconciler: &EventReconciler{
-			api:      opts.API,
-			reserved: opts.Reserved,
-			limit:    opts.Limit,
-			history:  opts.History,
-			clock:    clock.RealClock{},
-			spoke:    mgr.GetCache(),
-			writer:   mgr.GetClient(),
-		},
+// history is that of the process. The manager must be stopped when the situation changes.
+func AddEvents(mgr manager.Manager, situation Situation, history *EventHistory) error {
+	c, err := newController(EventsControllerName, mgr, &EventReconciler{
+		situation: situation,
+		history:   history,
+		clock:     clock.RealClock{},
+		spoke:     mgr.GetCache(),
+		writer:    mgr.GetClient(),
 	})
 	if err != nil {
 		return err
 	}
-	toAll := enqueueAfterSettleTime(types.NamespacedName{Name: "properties"})
-	claims := &clusterv1alpha1.ClusterClaim{}
-	if err := c.Watch(source.Kind[client.Object](mgr.GetCache(), claims, toAll)); err != nil {
-		return err
-	}
-	return c.Watch(source.Kind[client.Object](mgr.GetCache(), property.New(opts.API.Version), toAll))
+	return watchSpoke(c, mgr, situation.API, enqueueAfterSettleTime(types.NamespacedName{Name: "properties"}))
 }
 
 // EventReconciler creates events about properties that are not published, for their owners.
 type EventReconciler struct {
-	api      property.API
-	reserved property.Reserved
-	limit    Limit
-	history  *EventHistory
-	clock    clock.PassiveClock
+	situation Situation
+	history   *EventHistory
+	clock     clock.PassiveClock
 
 	// missing and outdated are since when claims have been so.
 	missing, outdated awaited
@@ -104,7 +70,7 @@ var _ reconcile.Reconciler = &EventReconciler{}
 
 // Reconcile observes properties and claims, and creates the events that are due.
 func (r *EventReconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
-	seen := observed{api: r.api, reserved: r.reserved, limit: r.limit}
+	seen := observed{Situation: r.situation}
 	if err := seen.read(ctx, r.spoke); err != nil {
 		return reconcile.Result{}, err
 	}
@@ -165,7 +131,7 @@ func (r *EventReconciler) emit(ctx context.Context, n notice, note string, now t
 }
 
 func (r *EventReconciler) event(n notice, note string, now time.Time) *eventsv1.Event {
-	version, kind := property.GroupVersionKind(r.api.Version).ToAPIVersionAndKind()
+	version, kind := property.GroupVersionKind(r.situation.API.Version).ToAPIVersionAndKind()
 	regarding := corev1.ObjectReference{APIVersion: version, Kind: kind, Name: n.name, UID: n.uid}
 	return kube.NewEvent(regarding, corev1.EventTypeWarning, n.reason, eventAction, note,
 		eventSource, eventSource, now)

@@ -48,7 +48,7 @@ func newEventBench(t *testing.T) *eventBench {
 func (b *eventBench) restart() {
 	admin := apitest.NewClient(b.T, server.Config(b.T), ocmtest.Scheme())
 	b.reconciler = &EventReconciler{
-		api: property.API{Version: "v1alpha1"}, limit: Limit{Custom: 20}, history: NewEventHistory(), clock: b.clock,
+		situation: Situation{API: property.API{Version: "v1alpha1"}, Limit: Limit{Custom: 20}}, history: NewEventHistory(), clock: b.clock,
 		spoke:  admin,
 		writer: &eventWriter{admin, b},
 	}

@@ -1,12 +1,9 @@
 package report
 
 import (
-	"slices"
-
 	"github.com/prometheus/client_golang/prometheus"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
-	"open-cluster-management.io/cluster-inventory-addon/pkg/spoke/property"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/version"
 )
 
@@ -67,22 +64,9 @@ func (m *Metrics) show(counts map[string]int) {
 
 // count returns how many properties are in each state.
 func count(seen observed) map[string]int {
-	claims := claimsByName(seen.claims)
-	beyond := predictCut(seen.claims, seen.limit).ours
-	counts := map[string]int{}
-	for _, p := range seen.properties {
-		switch whyNot(p, seen.reserved, claims) {
-		case "":
-			if _, isCut := slices.BinarySearch(beyond, p.Name); isCut {
-				counts[stateCutOff]++
-			} else {
-				counts[statePublished]++
-			}
-		case string(property.ObstacleSpokeOnly):
-			counts[stateSpokeOnly]++
-		default:
-			counts[stateLeftOut]++
-		}
+	result := compare(seen)
+	return map[string]int{
+		statePublished: result.published - result.cutOff, stateCutOff: result.cutOff,
+		stateSpokeOnly: len(result.spokeOnly), stateLeftOut: len(result.leftOut),
 	}
-	return counts
 }

@@ -14,8 +14,7 @@ import (
 func TestPropertiesAreCountedByState(t *testing.T) {
 	m := NewMetrics()
 	seen := observed{
-		api:   property.API{Version: "v1beta1"},
-		limit: Limit{Custom: 3},
+		Situation: Situation{API: property.API{Version: "v1beta1"}, Limit: Limit{Custom: 3}},
 		properties: append(props("a", "b", "c", "d", "e"),
 			property.Property{Name: "empty"}, property.Property{Name: "here", Value: "v", SpokeOnly: true}),
 		claims: append(ours("a", "b", "d", "gone"), theirs("c")...),

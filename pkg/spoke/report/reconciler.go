@@ -23,14 +23,10 @@ const hubTimeout = 30 * time.Second
 
 // Reconciler keeps the condition up to date.
 type Reconciler struct {
-	api      property.API
-	stopped  bool
-	problem  string
-	reserved property.Reserved
-	limit    Limit
-	addonUID types.UID
-	metrics  *Metrics
-	clock    clock.PassiveClock
+	situation Situation
+	addonUID  types.UID
+	metrics   *Metrics
+	clock     clock.PassiveClock
 
 	awaited  awaited
 	expected kube.Expectations // of the addon
@@ -68,8 +64,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 }
 
 func (r *Reconciler) observe(ctx context.Context) (observed, error) {
-	seen := observed{api: r.api, stopped: r.stopped, problem: r.problem, reserved: r.reserved, limit: r.limit}
-	if r.stopped || !r.api.Served() {
+	seen := observed{Situation: r.situation}
+	if seen.Stopped || !seen.API.Served() {
 		return seen, nil
 	}
 	return seen, seen.read(ctx, r.spoke)
@@ -77,7 +73,7 @@ func (r *Reconciler) observe(ctx context.Context) (observed, error) {
 
 // read adds the properties and claims of the spoke.
 func (o *observed) read(ctx context.Context, spoke client.Reader) error {
-	properties := property.NewList(o.api.Version)
+	properties := property.NewList(o.API.Version)
 	if err := spoke.List(ctx, properties, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing ClusterProperties: %w", err)
 	}

@@ -53,7 +53,7 @@ func newBench(t *testing.T) *bench {
 	b.addon = ocmtest.Addon(b.admin.Namespace("cluster", nil))
 	b.admin.MustCreate(b.addon)
 	b.reconciler = &Reconciler{
-		api: property.API{Version: "v1alpha1"}, limit: Limit{Custom: 20}, addonUID: b.addon.UID,
+		situation: Situation{API: property.API{Version: "v1alpha1"}, Limit: Limit{Custom: 20}}, addonUID: b.addon.UID,
 		clock: b.clock,
 		spoke: wired, hub: wired, status: wired.Status(),
 	}
@@ -114,7 +114,7 @@ func TestReportIsWrittenOnceAndOnlyItsEntry(t *testing.T) {
 		t.Errorf("writes of two passes (-want +got):\n%s", diff)
 	}
 
-	b.reconciler.stopped = true
+	b.reconciler.situation.Stopped = true
 	b.mustReconcile()
 	if diff := cmp.Diff([]metav1.Condition{available, stopped}, b.conditions()); diff != "" {
 		t.Errorf("conditions (-want +got):\n%s", diff)
@@ -229,7 +229,7 @@ func TestAReportWaitsForTheCache(t *testing.T) {
 			if err := b.reconcile(); (err != nil) != another {
 				t.Errorf("the first attempt: %v", err)
 			}
-			b.reconciler.stopped = true
+			b.reconciler.situation.Stopped = true
 			b.wire.Reset()
 			result, err := b.reconciler.Reconcile(t.Context(), b.request())
 			if err != nil || result.RequeueAfter != kube.StaleAfter {

@@ -30,21 +30,36 @@ const (
 	whyClaimSpokeOnly = "its ClusterClaim is labeled " + contract.LabelSpokeOnly
 )
 
+// Situation is what the condition and the events depend on, apart from properties and claims.
+type Situation struct {
+	// API is the ClusterProperty API that the spoke serves.
+	API property.API
+
+	// Stopped says that publishing has ended.
+	Stopped bool
+
+	// Problem is reported before anything else, unless it is empty.
+	Problem string
+
+	// Reserved are the names that are not published.
+	Reserved property.Reserved
+
+	// Limit is the klusterlet's limit of claims.
+	Limit Limit
+}
+
 // observed is what the condition and the events depend on.
 type observed struct {
-	api        property.API
-	stopped    bool
-	problem    string
+	Situation
 	properties []property.Property
-	reserved   property.Reserved
 	claims     []claim
-	limit      Limit
 }
 
 // outcome is the result of comparing properties with claims.
 type outcome struct {
 	total     int
 	published int
+	cutOff    int // of the published ones
 	spokeOnly []string
 	leftOut   []string // "name (reason)"
 	cut       cut
@@ -55,17 +70,17 @@ type outcome struct {
 func desiredCondition(seen observed) metav1.Condition {
 	condition := metav1.Condition{Type: contract.ConditionPropertiesPublished, Status: metav1.ConditionFalse}
 	switch {
-	case seen.stopped:
+	case seen.Stopped:
 		condition.Reason = contract.ReasonPublishingStopped
 		condition.Message = "The addon is being removed; its ClusterClaims are deleted."
-	case seen.problem != "":
+	case seen.Problem != "":
 		condition.Reason = contract.ReasonHubKubeconfigInvalid
-		condition.Message = seen.problem
-	case seen.api.Absent:
+		condition.Message = seen.Problem
+	case seen.API.Absent:
 		condition.Reason = contract.ReasonPropertyAPIMissing
 		condition.Message = "The cluster has no CustomResourceDefinition " + property.CRDName +
 			"; publishing starts once it is installed."
-	case !seen.api.Served():
+	case !seen.API.Served():
 		condition.Reason = contract.ReasonPropertyAPIMissing
 		condition.Message = fmt.Sprintf("CustomResourceDefinition %s serves none of the versions %s; "+
 			"published claims stay as they are until it does.",
@@ -73,7 +88,7 @@ func desiredCondition(seen observed) metav1.Condition {
 	default:
 		result := compare(seen)
 		condition.Reason = result.reason()
-		condition.Message = result.message(seen.limit)
+		condition.Message = result.message(seen.Limit)
 		if condition.Reason == contract.ReasonPublished {
 			condition.Status = metav1.ConditionTrue
 		}
@@ -84,11 +99,14 @@ func desiredCondition(seen observed) metav1.Condition {
 // compare compares properties with claims.
 func compare(seen observed) outcome {
 	claims := claimsByName(seen.claims)
-	result := outcome{total: len(seen.properties), cut: predictCut(seen.claims, seen.limit)}
+	result := outcome{total: len(seen.properties), cut: predictCut(seen.claims, seen.Limit)}
 	for _, p := range seen.properties {
-		switch reason := whyNot(p, seen.reserved, claims); reason {
+		switch reason := whyNot(p, seen.Reserved, claims); reason {
 		case "":
 			result.published++
+			if _, isCut := slices.BinarySearch(result.cut.ours, p.Name); isCut {
+				result.cutOff++
+			}
 		case string(property.ObstacleSpokeOnly):
 			result.spokeOnly = append(result.spokeOnly, p.Name)
 		default:
@@ -145,7 +163,7 @@ func (o outcome) message(limit Limit) string {
 		sentences = append(sentences, "Left out: "+list(o.leftOut, leftOutBytes)+".")
 	}
 	if o.cut.matters() {
-		sentences = append(sentences, o.cutOff(limit))
+		sentences = append(sentences, o.aboutLimit(limit))
 	}
 	if len(o.spokeOnly) > 0 {
 		sentences = append(sentences, "Kept on the spoke by label: "+list(o.spokeOnly, spokeOnlyBytes)+".")
@@ -177,7 +195,7 @@ func counted(n int, one, many string) string {
 // of others in favor of ours.
 func (c cut) matters() bool { return len(c.ours) > 0 || c.crowding }
 
-func (o outcome) cutOff(limit Limit) string {
+func (o outcome) aboutLimit(limit Limit) string {
 	var names []string
 	left := cutOffBytes + othersBytes
 	if len(o.cut.ours) > 0 {

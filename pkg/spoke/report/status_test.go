@@ -28,39 +28,38 @@ func TestDesiredCondition(t *testing.T) {
 		status, reason, message string
 	}{
 		"all published": {
-			seen:   observed{api: served, limit: many, properties: props("a", "b"), claims: ours("a", "b")},
+			seen:   observed{Situation: Situation{API: served, Limit: many}, properties: props("a", "b"), claims: ours("a", "b")},
 			status: "True", reason: "Published", message: "2 properties published.",
 		},
 		"one published": {
 			seen: observed{
-				api:        served,
-				limit:      many,
+				Situation:  Situation{API: served, Limit: many},
 				properties: props("a"),
 				claims:     append(ours("a"), theirs("id.k8s.io")...),
 			},
 			status: "True", reason: "Published", message: "1 property published.",
 		},
 		"a problem is first": {
-			seen: observed{api: served, limit: many, problem: "The Secret is broken.",
+			seen: observed{Situation: Situation{API: served, Limit: many, Problem: "The Secret is broken."},
 				properties: props("a"), claims: ours("a")},
 			status: "False", reason: "HubKubeconfigInvalid", message: "The Secret is broken.",
 		},
 		"a problem does not matter any more when the addon is removed": {
-			seen:   observed{stopped: true, problem: "The Secret is broken."},
+			seen:   observed{Situation: Situation{Stopped: true, Problem: "The Secret is broken."}},
 			status: "False", reason: "PublishingStopped", message: "The addon is being removed; its ClusterClaims are deleted.",
 		},
 		"no properties is fine": {
-			seen:   observed{api: served, limit: many},
+			seen:   observed{Situation: Situation{API: served, Limit: many}},
 			status: "True", reason: "Published", message: "There are no properties.",
 		},
 		"kept on the spoke is the owner's wish, not a failure": {
-			seen: observed{api: served, limit: many, claims: ours("a"), properties: append(props("a"),
+			seen: observed{Situation: Situation{API: served, Limit: many}, claims: ours("a"), properties: append(props("a"),
 				property.Property{Name: "c", Value: "v", SpokeOnly: true},
 				property.Property{Name: "b", Value: "v", SpokeOnly: true})},
 			status: "True", reason: "Published", message: "1 of 3 properties published. Kept on the spoke by label: b, c.",
 		},
 		"left out with the reason of each, sorted": {
-			seen: observed{api: served, limit: many,
+			seen: observed{Situation: Situation{API: served, Limit: many},
 				properties: append(props("ok", "taken", "slow"),
 					property.Property{Name: "long", Value: strings.Repeat("x", 1025)},
 					property.Property{Name: "empty"}),
@@ -73,7 +72,7 @@ func TestDesiredCondition(t *testing.T) {
 		},
 		"a reserved name is left out": {
 			seen: observed{
-				api: served, limit: many, properties: props("a", "b.example.com"), reserved: property.Reserved{"*.example.com"},
+				Situation: Situation{API: served, Limit: many, Reserved: property.Reserved{"*.example.com"}}, properties: props("a", "b.example.com"),
 				claims: ours("a"),
 			},
 			status: "False", reason: "PartiallyPublished",
@@ -81,8 +80,7 @@ func TestDesiredCondition(t *testing.T) {
 		},
 		"our claim, labeled to stay": {
 			seen: observed{
-				api:        served,
-				limit:      many,
+				Situation:  Situation{API: served, Limit: many},
 				properties: props("a"),
 				claims:     []claim{{name: "a", ours: true, spokeOnly: true}},
 			},
@@ -92,8 +90,7 @@ func TestDesiredCondition(t *testing.T) {
 		},
 		"beyond the limit: names and the setting": {
 			seen: observed{
-				api:        served,
-				limit:      Limit{Custom: 2},
+				Situation:  Situation{API: served, Limit: Limit{Custom: 2}},
 				properties: props("a", "b", "c"),
 				claims:     append(ours("c", "b", "a"), theirs("d")...),
 			},
@@ -104,8 +101,7 @@ func TestDesiredCondition(t *testing.T) {
 		},
 		"only claims of others beyond the limit, in favor of ours": {
 			seen: observed{
-				api:        served,
-				limit:      Limit{Custom: 1},
+				Situation:  Situation{API: served, Limit: Limit{Custom: 1}},
 				properties: props("a"),
 				claims:     append(ours("a"), theirs("b")...),
 			},
@@ -115,13 +111,12 @@ func TestDesiredCondition(t *testing.T) {
 				"addon's claim limit, to 2 or more.",
 		},
 		"only claims of others beyond the limit, in favor of others": {
-			seen:   observed{api: served, limit: Limit{Custom: 1}, claims: theirs("a", "b")},
+			seen:   observed{Situation: Situation{API: served, Limit: Limit{Custom: 1}}, claims: theirs("a", "b")},
 			status: "True", reason: "Published", message: "There are no properties.",
 		},
 		"left out weighs more than cut off, both are reported": {
 			seen: observed{
-				api:        served,
-				limit:      Limit{Custom: 1},
+				Situation:  Situation{API: served, Limit: Limit{Custom: 1}},
 				properties: append(props("a", "b"), property.Property{Name: "c"}),
 				claims:     ours("a", "b"),
 			},
@@ -131,7 +126,7 @@ func TestDesiredCondition(t *testing.T) {
 				"addon's claim limit, to 2 or more.",
 		},
 		"no CRD": {
-			seen:   observed{api: property.API{Absent: true}},
+			seen:   observed{Situation: Situation{API: property.API{Absent: true}}},
 			status: "False", reason: "ClusterPropertyAPIMissing",
 			message: "The cluster has no CustomResourceDefinition clusterproperties.about.k8s.io; publishing " +
 				"starts once it is installed.",
@@ -143,7 +138,7 @@ func TestDesiredCondition(t *testing.T) {
 				"published claims stay as they are until it does.",
 		},
 		"stopped": {
-			seen:   observed{stopped: true},
+			seen:   observed{Situation: Situation{Stopped: true}},
 			status: "False", reason: "PublishingStopped", message: "The addon is being removed; its ClusterClaims are deleted.",
 		},
 	} {
@@ -186,7 +181,7 @@ func TestMessageIsBounded(t *testing.T) {
 		"long names": {digits: 252, left: "why), and 19999 more."},
 	} {
 		t.Run(name, func(t *testing.T) {
-			seen := observed{api: property.API{Version: "v1"}, limit: Limit{Custom: 10_000}}
+			seen := observed{Situation: Situation{API: property.API{Version: "v1"}, Limit: Limit{Custom: 10_000}}}
 			for i := range 20_000 {
 				id := fmt.Sprintf("%0*d", tc.digits, i)
 				seen.properties = append(seen.properties,

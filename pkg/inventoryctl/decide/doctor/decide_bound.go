@@ -75,12 +75,11 @@ func (b BoundFacts) check() decide.Finding {
 	case b.Total == 0:
 		return notConfigured(name, "no cluster is in a ManagedClusterSet that is bound")
 	case len(b.Missing) > 0:
-		first := slices.Clone(b.Missing)
-		slices.Sort(first)
+		first := slices.Sorted(slices.Values(b.Missing))
 		first = first[:min(len(first), decide.MaxClusters)]
 		return problem(name, fmt.Sprintf("%d of %d clusters in bound sets do not have the addon (%s)", len(b.Missing),
 			b.Total, clusterNames(b.Missing)),
-			fmt.Sprintf("clusteradm addon enable --names %s --clusters %s", contract.AddonName, strings.Join(first, ",")))
+			decide.EnableAddon(strings.Join(first, ",")))
 	default:
 		return ok(name, fmt.Sprintf("all %d clusters in bound sets have the addon", b.Total))
 	}

@@ -40,28 +40,22 @@ const (
 	RegistrationDeployment = "cluster-manager-registration-controller"
 )
 
-// Object is an object that may be absent or hidden.
-type Object[T any] struct {
-	Object *T // nil if absent or hidden
-	Hidden bool
-}
-
 // HubFacts is what a reader may know about a hub as a whole.
 type HubFacts struct {
-	Installation      decide.Presence
+	Installation      decide.Object[addonv1beta1.ClusterManagementAddOn]
 	ExclusiveSetsOnly bool
 	Manager           ManagerFacts
 	Strategy          StrategyFacts
 	Policies          PolicyFacts
 
-	Registration     Object[appsv1.Deployment]
-	RegistrationRole Object[rbacv1.ClusterRole]
-	Proxy            Object[appsv1.Deployment]
+	Registration     decide.Object[appsv1.Deployment]
+	RegistrationRole decide.Object[rbacv1.ClusterRole]
+	Proxy            decide.Object[appsv1.Deployment]
 	Impersonation    ImpersonationFacts
-	Syncer           decide.Presence // of its ClusterRole
+	Syncer           decide.Object[rbacv1.ClusterRole]
 
-	Profiles Object[apiextensionsv1.CustomResourceDefinition]
-	Addons   Object[apiextensionsv1.CustomResourceDefinition]
+	Profiles decide.Object[apiextensionsv1.CustomResourceDefinition]
+	Addons   decide.Object[apiextensionsv1.CustomResourceDefinition]
 
 	// Unreadable are the kinds that the reader may not list in all namespaces.
 	Unreadable []string
@@ -254,7 +248,7 @@ func (f HubFacts) checkInstallation() decide.Finding {
 	switch {
 	case f.Installation.Hidden:
 		return notVisible(name, "ClusterManagementAddOns")
-	case !f.Installation.Found:
+	case f.Installation.Object == nil:
 		return problem(name, "the hub has no ClusterManagementAddOn "+contract.AddonName,
 			"install the addon's chart: "+decide.InstallChart())
 	case f.ExclusiveSetsOnly:
@@ -269,7 +263,7 @@ func (f HubFacts) checkPolicies() decide.Finding {
 	switch {
 	case f.Policies.Hidden:
 		return notVisible(name, "ValidatingAdmissionPolicies and their bindings")
-	case len(f.Policies.Problems) > 0 && !f.Installation.Found && !f.Installation.Hidden:
+	case len(f.Policies.Problems) > 0 && f.Installation.Object == nil && !f.Installation.Hidden:
 		return notConfigured(name, "the addon is not installed")
 	case len(f.Policies.Problems) > 0:
 		return problem(name, strings.Join(f.Policies.Problems, "; "), "install them again with helm upgrade: "+
@@ -319,7 +313,7 @@ func (f HubFacts) checkSyncer() decide.Finding {
 		return ok(name, "it is off according to credentials.upstreamSyncer=off, so this addon copies tokens")
 	case f.Syncer.Hidden:
 		return notVisible(name, "ClusterRole "+contract.UpstreamSyncerClusterRole)
-	case f.Syncer.Found:
+	case f.Syncer.Object != nil:
 		return problem(name, "ClusterRole "+contract.UpstreamSyncerClusterRole+" shows that its own syncer copies tokens",
 			"turn its feature gate off, or delete the ClusterRole if it is a leftover: "+docs.URL("docs/migration.md"))
 	default:
@@ -327,7 +321,7 @@ func (f HubFacts) checkSyncer() decide.Finding {
 	}
 }
 
-func checkProfileAPI(crd Object[apiextensionsv1.CustomResourceDefinition]) decide.Finding {
+func checkProfileAPI(crd decide.Object[apiextensionsv1.CustomResourceDefinition]) decide.Finding {
 	const name = "ClusterProfile API"
 	switch {
 	case crd.Hidden:
@@ -355,7 +349,7 @@ func checkProfileAPI(crd Object[apiextensionsv1.CustomResourceDefinition]) decid
 	return ok(name, "serves "+strings.Join(served, ", ")+" in "+form)
 }
 
-func checkAddonAPI(crd Object[apiextensionsv1.CustomResourceDefinition]) decide.Finding {
+func checkAddonAPI(crd decide.Object[apiextensionsv1.CustomResourceDefinition]) decide.Finding {
 	const name = "addon API"
 	switch {
 	case crd.Hidden:
@@ -445,9 +439,7 @@ func (a AgentFacts) checkLimit() decide.Finding {
 }
 
 func clusterNames(names []string) string {
-	shown := slices.Clone(names)
-	slices.Sort(shown)
-	return kube.ListNames(shown, decide.MaxClusters)
+	return kube.ListNames(slices.Sorted(slices.Values(names)), decide.MaxClusters)
 }
 
 func (f HubFacts) checkTokens(now time.Time) decide.Finding {

@@ -29,17 +29,17 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/settings"
 )
 
-func deploymentOf(image string, args ...string) Object[appsv1.Deployment] {
+func deploymentOf(image string, args ...string) decide.Object[appsv1.Deployment] {
 	deployment := &appsv1.Deployment{}
 	deployment.Spec.Template.Spec.Containers = []corev1.Container{{Image: image, Args: args}}
-	return Object[appsv1.Deployment]{Object: deployment}
+	return decide.Object[appsv1.Deployment]{Object: deployment}
 }
 
-func crdOf(t *testing.T, source apitest.CRDs) Object[apiextensionsv1.CustomResourceDefinition] {
+func crdOf(t *testing.T, source apitest.CRDs) decide.Object[apiextensionsv1.CustomResourceDefinition] {
 	t.Helper()
 	crds, err := source()
 	apitest.Must(t, err)
-	return Object[apiextensionsv1.CustomResourceDefinition]{Object: crds[0]}
+	return decide.Object[apiextensionsv1.CustomResourceDefinition]{Object: crds[0]}
 }
 
 // healthy are facts of a hub where all is well, changed as given.
@@ -49,15 +49,15 @@ func healthy(t *testing.T, changes ...func(*HubFacts)) HubFacts {
 		{Name: "v1alpha1", Served: true, Storage: true}, {Name: "v1beta1", Served: true},
 	}
 	f := HubFacts{
-		Installation: decide.Presence{Found: true}, Manager: running(), Bound: boundTo(true), Rollout: rolledOut("c"),
+		Installation: decide.Object[addonv1beta1.ClusterManagementAddOn]{Object: &addonv1beta1.ClusterManagementAddOn{}}, Manager: running(), Bound: boundTo(true), Rollout: rolledOut("c"),
 		Registration: deploymentOf("quay.io/open-cluster-management/registration:v1.2.1"),
-		RegistrationRole: Object[rbacv1.ClusterRole]{Object: &rbacv1.ClusterRole{Rules: []rbacv1.PolicyRule{{
+		RegistrationRole: decide.Object[rbacv1.ClusterRole]{Object: &rbacv1.ClusterRole{Rules: []rbacv1.PolicyRule{{
 			APIGroups: []string{"cluster.open-cluster-management.io"},
 			Resources: []string{"managedclusters"}, Verbs: []string{"get"},
 		}}}},
 		Proxy:    deploymentOf("cluster-proxy:v0.10.0"),
 		Profiles: crdOf(t, apitest.ClusterProfile()),
-		Addons: Object[apiextensionsv1.CustomResourceDefinition]{Object: &apiextensionsv1.CustomResourceDefinition{
+		Addons: decide.Object[apiextensionsv1.CustomResourceDefinition]{Object: &apiextensionsv1.CustomResourceDefinition{
 			Spec: apiextensionsv1.CustomResourceDefinitionSpec{Versions: versions},
 		}},
 	}
@@ -105,13 +105,13 @@ func chooses(namespace, name string, clusters int32) InstallPlacement {
 	placement := &clusterv1beta1.Placement{Status: clusterv1beta1.PlacementStatus{NumberOfSelectedClusters: clusters}}
 	return InstallPlacement{
 		Ref:    addonv1beta1.PlacementRef{Namespace: namespace, Name: name},
-		Object: Object[clusterv1beta1.Placement]{Object: placement},
+		Object: decide.Object[clusterv1beta1.Placement]{Object: placement},
 	}
 }
 
 // impersonating is a configuration of cluster-proxy with a value of its variable.
-func impersonating(value string) []Object[addonv1beta1.AddOnDeploymentConfig] {
-	return []Object[addonv1beta1.AddOnDeploymentConfig]{{Object: &addonv1beta1.AddOnDeploymentConfig{
+func impersonating(value string) []decide.Object[addonv1beta1.AddOnDeploymentConfig] {
+	return []decide.Object[addonv1beta1.AddOnDeploymentConfig]{{Object: &addonv1beta1.AddOnDeploymentConfig{
 		Spec: addonv1beta1.AddOnDeploymentConfigSpec{CustomizedVariables: []addonv1beta1.CustomizedVariable{
 			{Name: "agentReplicas", Value: "false"}, {Name: "enableImpersonation", Value: value},
 		}},
@@ -170,13 +170,13 @@ func TestCheckHub(t *testing.T) {
 			func(f *HubFacts) {
 				f.Impersonation.Add("d", nil)
 				f.Impersonation.Add("e", impersonating("true"))
-				f.Impersonation.Add("f", []Object[addonv1beta1.AddOnDeploymentConfig]{{}})
+				f.Impersonation.Add("f", []decide.Object[addonv1beta1.AddOnDeploymentConfig]{{}})
 			},
 			"cluster-proxy's impersonation", problem("", chooseGroups+"3 of 4 clusters (d, e, f)", upgradeProxy),
 		},
 		"cluster-proxy is old, and its configuration is hidden": {
 			func(f *HubFacts) {
-				f.Impersonation.Add("d", []Object[addonv1beta1.AddOnDeploymentConfig]{{Hidden: true}})
+				f.Impersonation.Add("d", []decide.Object[addonv1beta1.AddOnDeploymentConfig]{{Hidden: true}})
 			},
 			"cluster-proxy's impersonation", notVisible("", "AddOnDeploymentConfigs, which may switch it off on d"),
 		},
@@ -207,11 +207,11 @@ func TestCheckHub(t *testing.T) {
 				"open-cluster-management-hub/cluster-manager-registration-controller"),
 		},
 		"OCM's Deployment is hidden": {
-			func(f *HubFacts) { f.Registration = Object[appsv1.Deployment]{Hidden: true} }, "Open Cluster Management",
+			func(f *HubFacts) { f.Registration = decide.Object[appsv1.Deployment]{Hidden: true} }, "Open Cluster Management",
 			notVisible("", "Deployment open-cluster-management-hub/cluster-manager-registration-controller"),
 		},
 		"not installed": {
-			func(f *HubFacts) { f.Installation.Found = false }, "addon",
+			func(f *HubFacts) { f.Installation.Object = nil }, "addon",
 			problem("", "the hub has no ClusterManagementAddOn cluster-inventory", "install the addon's chart: "+decide.InstallChart()),
 		},
 		"a policy is missing": {
@@ -279,7 +279,7 @@ func TestCheckHub(t *testing.T) {
 		"an install Placement is hidden": {
 			func(f *HubFacts) {
 				hidden := chooses("fleet", "hidden", 0)
-				hidden.Object = Object[clusterv1beta1.Placement]{Hidden: true}
+				hidden.Object = decide.Object[clusterv1beta1.Placement]{Hidden: true}
 				f.Strategy = installedBy(chooses("fleet", "small", 1), hidden)
 			}, "install strategy",
 			notVisible("", "Placement fleet/hidden"),
@@ -287,7 +287,7 @@ func TestCheckHub(t *testing.T) {
 		"an install Placement is hidden, and another is too large": {
 			func(f *HubFacts) {
 				hidden := chooses("fleet", "hidden", 0)
-				hidden.Object = Object[clusterv1beta1.Placement]{Hidden: true}
+				hidden.Object = decide.Object[clusterv1beta1.Placement]{Hidden: true}
 				f.Strategy = installedBy(hidden, chooses("fleet", "all", 5000))
 			}, "install strategy",
 			problem("", "Placement fleet/all chooses 5000 clusters"+slicesAreWrittenOneByOne, stepsOfAChange),
@@ -325,7 +325,7 @@ func TestCheckHub(t *testing.T) {
 			notConfigured("", "there is no Deployment open-cluster-management-addon/cluster-proxy-addon-manager"),
 		},
 		"managed-serviceaccount's gate is on": {
-			func(f *HubFacts) { f.Syncer.Found = true }, "managed-serviceaccount's gate",
+			func(f *HubFacts) { f.Syncer.Object = &rbacv1.ClusterRole{} }, "managed-serviceaccount's gate",
 			problem("", "ClusterRole open-cluster-management:managed-serviceaccount:addon-manager-clusterprofile shows that "+
 				"its own syncer copies tokens", "turn its feature gate off, or delete the ClusterRole if it is a leftover: "+main+
 				"docs/migration.md"),
@@ -424,7 +424,8 @@ func TestCheckHub(t *testing.T) {
 
 func TestHiddenKindsAreNotVisible(t *testing.T) {
 	f := HubFacts{
-		Installation: decide.Presence{Hidden: true}, Syncer: decide.Presence{Hidden: true}, Unreadable: []string{"Namespaces"},
+		Installation: decide.Object[addonv1beta1.ClusterManagementAddOn]{Hidden: true},
+		Syncer:       decide.Object[rbacv1.ClusterRole]{Hidden: true}, Unreadable: []string{"Namespaces"},
 		Policies: PolicyFacts{Hidden: true},
 		Bound:    BoundFacts{Hidden: []string{"ManagedClusters"}},
 		Rollout:  rollout.Facts{HiddenAddons: true},

@@ -20,8 +20,8 @@ import (
 // ManagerFacts is what a reader may know about the manager.
 type ManagerFacts struct {
 	Namespace  string
-	Deployment Object[appsv1.Deployment]
-	Lease      Object[coordinationv1.Lease] // of the leader election
+	Deployment decide.Object[appsv1.Deployment]
+	Lease      decide.Object[coordinationv1.Lease] // of the leader election
 
 	// Settings are those of the Deployment, or the defaults.
 	Settings settings.Settings
@@ -57,7 +57,7 @@ func (f HubFacts) checkManager() decide.Finding {
 	switch {
 	case m.Deployment.Hidden:
 		return notVisible(name, where)
-	case m.Deployment.Object == nil && !f.Installation.Found && !f.Installation.Hidden:
+	case m.Deployment.Object == nil && f.Installation.Object == nil && !f.Installation.Hidden:
 		return notConfigured(name, "the addon is not installed")
 	case m.Deployment.Object == nil:
 		return problem(name, "there is no "+where, "install the addon's chart: "+decide.InstallChart())
@@ -102,7 +102,7 @@ func (f HubFacts) checkLeader(now time.Time) decide.Finding {
 	switch {
 	case m.Lease.Hidden:
 		return notVisible(name, where)
-	case m.Lease.Object == nil && !f.Installation.Found && !f.Installation.Hidden:
+	case m.Lease.Object == nil && f.Installation.Object == nil && !f.Installation.Hidden:
 		return notConfigured(name, "the addon is not installed")
 	case m.Lease.Object == nil:
 		return problem(name, "no manager leads: there is no "+where, logs)

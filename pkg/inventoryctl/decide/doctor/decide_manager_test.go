@@ -8,6 +8,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
@@ -33,8 +34,8 @@ func running(changes ...func(*ManagerFacts)) ManagerFacts {
 		HolderIdentity: ptr.To("manager-1"), RenewTime: &metav1.MicroTime{Time: facttest.Now().Add(-2 * time.Second)},
 	}}
 	m := ManagerFacts{
-		Namespace: "ns", Deployment: Object[appsv1.Deployment]{Object: deployment},
-		Lease: Object[coordinationv1.Lease]{Object: lease}, Settings: settings.Of(deployment),
+		Namespace: "ns", Deployment: decide.Object[appsv1.Deployment]{Object: deployment},
+		Lease: decide.Object[coordinationv1.Lease]{Object: lease}, Settings: settings.Of(deployment),
 	}
 	for _, change := range changes {
 		change(&m)
@@ -150,7 +151,7 @@ func TestCheckManager(t *testing.T) {
 				"kubectl describe deployment cluster-inventory-manager -n ns"),
 		},
 		"flags are hidden": {
-			func(f *HubFacts) { f.Manager.Deployment = Object[appsv1.Deployment]{Hidden: true} }, "settings",
+			func(f *HubFacts) { f.Manager.Deployment = decide.Object[appsv1.Deployment]{Hidden: true} }, "settings",
 			notVisible("", "the manager's flags, so these checks assume its defaults"),
 		},
 		"the gate cannot be determined, and the administrator asserts that it is off": {
@@ -159,7 +160,7 @@ func TestCheckManager(t *testing.T) {
 			ok("", "it is off according to upstreamGates=off, so this addon writes the ClusterProfiles"),
 		},
 		"the syncer's ClusterRole is a leftover": {
-			func(f *HubFacts) { f.Syncer.Found, f.Manager.Settings.UpstreamSyncer = true, "off" },
+			func(f *HubFacts) { f.Syncer.Object, f.Manager.Settings.UpstreamSyncer = &rbacv1.ClusterRole{}, "off" },
 			"managed-serviceaccount's gate",
 			ok("", "it is off according to credentials.upstreamSyncer=off, so this addon copies tokens"),
 		},
@@ -206,7 +207,7 @@ func TestCheckManager(t *testing.T) {
 	}
 	t.Run("not installed at all", func(t *testing.T) {
 		facts := healthy(t, func(f *HubFacts) {
-			f.Installation.Found, f.Manager.Deployment.Object, f.Manager.Lease.Object = false, nil, nil
+			f.Installation.Object, f.Manager.Deployment.Object, f.Manager.Lease.Object = nil, nil, nil
 		})
 		for _, check := range CheckHub(facts, facttest.Now()) {
 			if (check.Name == "manager" || check.Name == "leader") && check.State != decide.NotConfigured {

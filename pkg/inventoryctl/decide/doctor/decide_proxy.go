@@ -38,7 +38,7 @@ type ImpersonationFacts struct {
 }
 
 // Add counts one cluster that has cluster-proxy, with its configurations.
-func (i *ImpersonationFacts) Add(cluster string, configs []Object[addonv1beta1.AddOnDeploymentConfig]) {
+func (i *ImpersonationFacts) Add(cluster string, configs []decide.Object[addonv1beta1.AddOnDeploymentConfig]) {
 	i.Total++
 	isOff, isHidden := false, false
 	for _, config := range configs {

@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,10 +22,11 @@ func checkRollout(f rollout.Facts, now time.Time) decide.Finding {
 		targets = "AgentRevision " + kube.ListNames(report.Targets, decide.MaxClusters)
 	}
 	done := fmt.Sprintf("%d of %d clusters have %s", report.Done, report.Total, targets)
-	if left := parts(
+	left := slices.DeleteFunc([]string{
 		part(report.Progressing, "being upgraded"), part(report.Waiting, "waiting"), part(len(report.Failed), "failed"),
-	); left != "" {
-		done += ": " + left
+	}, func(part string) bool { return part == "" })
+	if len(left) > 0 {
+		done += ": " + strings.Join(left, ", ")
 	}
 	switch {
 	case len(report.NotVisible) > 0:
@@ -52,14 +54,4 @@ func part(count int, what string) string {
 		return ""
 	}
 	return fmt.Sprintf("%d %s", count, what)
-}
-
-func parts(all ...string) string {
-	var some []string
-	for _, one := range all {
-		if one != "" {
-			some = append(some, one)
-		}
-	}
-	return strings.Join(some, ", ")
 }

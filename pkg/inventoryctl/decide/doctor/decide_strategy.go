@@ -24,7 +24,7 @@ type StrategyFacts struct {
 // InstallPlacement is one of them, which may be absent or hidden.
 type InstallPlacement struct {
 	Ref addonv1beta1.PlacementRef
-	Object[clusterv1beta1.Placement]
+	decide.Object[clusterv1beta1.Placement]
 }
 
 func (p InstallPlacement) String() string { return "Placement " + p.Ref.Namespace + "/" + p.Ref.Name }
