@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 
 export CGO_ENABLED=0
 if [ -n "${MUTANTS:-}" ]; then
-	exec go run ./hack/mutants -states="${STATES:-3000}" -only="${ONLY:-}"
+	exec go run ./hack/mutants -states="${STATES:-1000}" -only="${ONLY:-}"
 fi
 go test -count=1 -timeout=0 -v -run='^Test(Orders|Profiles)$' \
 	./internal/apitest/orders ./pkg/hub/decisions ./pkg/hub/credentials \
