@@ -285,7 +285,8 @@ func (f facts) placed(pair types.NamespacedName) answer {
 		if chosen {
 			return yes
 		}
-		// A slice with names on both sides shows that the cluster was not chosen.
+		// A slice with names on both sides shows that the cluster was not chosen, unless there are groups.
+		spans = spans && !isGrouped(placement)
 		selected := int(placement.Status.NumberOfSelectedClusters)
 		isComplete := len(distinct) >= selected || spans && len(distinct) == listed
 		if len(placement.Status.Conditions) == 0 || !isComplete {
@@ -339,7 +340,7 @@ func (f facts) mayReturn(pair types.NamespacedName) bool {
 			isFull, spans = isFull || before >= 100, spans || before > 0 && behind > 0
 		}
 		isWrong := listed != int(placement.Status.NumberOfSelectedClusters) || len(distinct) != listed || isFull
-		if placement.Spec.DecisionStrategy.GroupStrategy.ClustersPerDecisionGroup.IntVal > 0 || isWrong && !spans {
+		if isGrouped(placement) || isWrong && !spans {
 			return true
 		}
 	}
@@ -369,6 +370,10 @@ func (s *State) narrows(namespace string) bool {
 		}
 	}
 	return false
+}
+
+func isGrouped(placement *clusterv1beta1.Placement) bool {
+	return placement.Spec.DecisionStrategy.GroupStrategy.ClustersPerDecisionGroup.IntVal > 0
 }
 
 func isPublishing(placement client.Object) bool {

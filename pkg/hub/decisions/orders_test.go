@@ -22,6 +22,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/orders"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection/rule"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/watch"
 )
@@ -224,6 +225,9 @@ func (c *referring) judge(before, after []string) error {
 		if slices.Contains(after, cluster) || c.state.Denied(pair) {
 			continue
 		}
+		if !c.isListed(cluster) && c.state.Ticks() > 0 { // another Placement chooses it
+			continue
+		}
 		if _, denied := c.state.Shown(pair); denied {
 			return orders.Violated(orders.MixedRemoved, "the reference to %s", pair)
 		}
@@ -232,6 +236,22 @@ func (c *referring) judge(before, after []string) error {
 		}
 	}
 	return nil
+}
+
+// isListed reports whether the Placement's slice lists a cluster, on the hub or in the cache.
+func (c *referring) isListed(cluster string) bool {
+	key := types.NamespacedName{Namespace: thePlacement.Namespace, Name: thePlacement.Name + "-decision-0"}
+	for _, slice := range []*clusterv1beta1.PlacementDecision{
+		orders.Get[*clusterv1beta1.PlacementDecision](c.state, orders.Decisions, key),
+		orders.Cached[*clusterv1beta1.PlacementDecision](c.state, orders.Decisions, key),
+	} {
+		if slice != nil && slices.ContainsFunc(slice.Status.Decisions, func(d clusterv1beta1.ClusterDecision) bool {
+			return d.ClusterName == cluster
+		}) {
+			return true
+		}
+	}
+	return false
 }
 
 // Check implements orders.Part.
@@ -245,6 +265,9 @@ func (c *referring) Check(_ *orders.World, s *orders.State) error {
 	placement := orders.Get[*clusterv1beta1.Placement](s, orders.Placements, thePlacement)
 	decision := orders.Get[*clusterv1beta1.PlacementDecision](s, orders.Decisions,
 		types.NamespacedName{Namespace: thePlacement.Namespace, Name: thePlacement.Name + "-decision-0"})
+	if decision == nil { // it was lost with its CRD
+		return nil
+	}
 	isComplete := placement != nil && len(decision.Status.Decisions) == int(placement.Status.NumberOfSelectedClusters)
 	for _, pair := range s.Pairs() {
 		entitled, denied := s.Said(pair)
@@ -252,7 +275,8 @@ func (c *referring) Check(_ *orders.World, s *orders.State) error {
 		for _, d := range decision.Status.Decisions {
 			isChosen = isChosen || d.ClusterName == pair.Name
 		}
-		isWanted := isPublishing(placement) && isComplete && isChosen
+		profile := orders.Get[*inventoryv1alpha1.ClusterProfile](s, orders.Profiles, pair)
+		isWanted := isPublishing(placement) && isComplete && isChosen && orders.IsMarked(profile)
 		if isWanted && entitled && !isReferred || isReferred && (denied || isComplete && !isWanted) {
 			return orders.Violated(referenceWrong, "%s: entitled %t, denied %t, there %t", pair, entitled, denied, isReferred)
 		}
@@ -373,7 +397,7 @@ func placementScenarios() []orders.Scenario {
 	}
 	placed := orders.Exists(orders.Placements, "n1", "p1")
 	return []orders.Scenario{
-		beginning(), unbinding(begin),
+		beginning(), unbinding(begin), losing(begin), leaving(begin),
 		{
 			Name: "referring", Pairs: orders.PairsOf("n1", "c1", "c2"), Budget: 3, Crashes: 1, Losses: 1,
 			Tick: 2 * time.Second, Ticks: 2, Begin: begin,
@@ -448,6 +472,38 @@ func unbinding(begin func(*orders.State)) orders.Scenario {
 			orders.Changes(orders.Placements, "n1", "p1", "unpublish", func(p *clusterv1beta1.Placement) { p.Labels = nil }),
 			orders.Changes(orders.Namespaces, "", "n1", "begin to delete", orders.Terminating[*metav1.PartialObjectMetadata]),
 			{Name: "choose none", Do: func(s *orders.State) { s.Place("n1", "p1") }},
+		},
+	}
+}
+
+// losing: another client deletes a profile to which a slice refers.
+func losing(begin func(*orders.State)) orders.Scenario {
+	return orders.Scenario{
+		Name: "losing", Pairs: orders.PairsOf("n1", "c1"), Budget: 2, Crashes: 0, Ticks: 0, Begin: begin,
+		Changes: []orders.Change{
+			orders.Deletes(orders.Profiles, "n1", "c1"),
+			orders.Changes(orders.Clusters, "", "c1", "reject", func(c *clusterv1.ManagedCluster) {
+				c.Spec.HubAcceptsClient = false
+			}),
+		},
+	}
+}
+
+// leaving: the Placement ceases to choose a cluster that another one still chooses, or must be taken for lost.
+func leaving(begin func(*orders.State)) orders.Scenario {
+	return orders.Scenario{
+		Name: "leaving", Pairs: orders.PairsOf("n1", "c1"), Budget: 2, Crashes: 0, Tick: 2 * time.Second, Ticks: 1,
+		Begin: func(s *orders.State) {
+			begin(s)
+			s.AddPlacement("n1", "p2")
+			s.Place("n1", "p2", "c1")
+			s.AddDefinition(rule.DecisionCRD)
+		},
+		Changes: []orders.Change{
+			{Name: "slice none", Do: func(s *orders.State) { s.Slice("n1", "p1") }},
+			{Name: "select none", Do: func(s *orders.State) { s.Schedule("n1", "p1", 0) }},
+			orders.Loses(rule.DecisionCRD, orders.Decisions),
+			orders.Recreates(rule.DecisionCRD),
 		},
 	}
 }
