@@ -126,16 +126,20 @@ var reasons = []reason{
 	{`mayAttempt|mayHold|takesAway|isFound|unconfirmed skips|!r\.unconfirmed`, cheaper,
 		"it orders work, or repeats an attempt that failed"},
 	{`countedEnd|found\.Next`, lacking, "no token expires"},
-	{`err != nil|err == nil`, lacking, "no read fails"},
+	{`keptGrants|needsToken`, lacking, "a right that is missing is granted again before it is used"},
+	{`movesOut`, lacking, "no Placement has two slices of references"},
+	{`ChosenClusters .*Index`, lacking, "no cluster is in two groups"},
+	{`Choice .(err != nil|o\.Placement == nil|live != nil)`, lacking, "no cache is older than the process, and no read fails"},
 
 	{`generalProblems|interestedBindings|reason|uncounted|contested|silent|o\.account != nil|maxReasons|more > 0|` +
 		`bindingsAnswer .*union == No`, wording, "conditions and events mention it"},
 
 	{`current|mayWrite|allHold|hasCopies|finding\.Problem|len\(left\) == 0`, cheaper,
 		"without it, the token or CRDs are read more often"},
-	{`Settle .(len\(result\.Undecided\)|left > 0)|references\.go.* (check|Allow|release) |askAbout|anyBound|wait == 0`,
+	{`Settle .(len\(result\.Undecided\)|left > 0)|references\.go.* (check|Allow|release) |askAbout|refusesAny`,
 		cheaper, "everything is reconciled at any time, whatever an event enqueues"},
 
+	{`confirm .err == nil|confirm .slices`, implied, "a deletion that is not recorded is confirmed by another read"},
 	{`isUnconfirmed|unconfirmed`, implied, "a copy that may stay may as well be up to date, as far as the hub is known"},
 	{`decide_layout\.go:\d+ (layoutOf|rangeOf|mayMove .l\.unlike)|MayMove .*surplus|MayMove .!p\.spans|IsGrouped`,
 		implied, "slices that are taken for unfinished only keep a profile for longer, at most two minutes"},
