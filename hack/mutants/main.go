@@ -129,7 +129,7 @@ var reasons = []reason{
 	{`keptGrants|needsToken`, lacking, "a right that is missing is granted again before it is used"},
 	{`movesOut`, lacking, "no Placement has two slices of references"},
 	{`ChosenClusters .*Index`, lacking, "no cluster is in two groups"},
-	{`Choice .(err != nil|o\.Placement == nil|live != nil)`, lacking, "no cache is older than the process, and no read fails"},
+	{`Choice .(err != nil|o\.Placement == nil|live != nil)`, lacking, "no cache is older than the process; no read fails"},
 
 	{`generalProblems|interestedBindings|reason|uncounted|contested|silent|o\.account != nil|maxReasons|more > 0|` +
 		`bindingsAnswer .*union == No`, wording, "conditions and events mention it"},
@@ -253,7 +253,7 @@ func try(search, overlay, folder string, states int, clauses []clause) (map[int]
 	if out, err := build.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("building %s: %w\n%s", search, err, out)
 	}
-	program, err := os.ReadFile(binary) //nolint:gosec // it was just built
+	program, err := os.ReadFile(binary)
 	if err != nil {
 		return nil, err
 	}
