@@ -4,13 +4,14 @@
 // returned condition of the functions below, runs the searches, and prints a table of what found
 // each.
 //
-// All clauses are compiled at once (go build -overlay), and an environment variable says which one
-// is negated.
+// All clauses are compiled at once (go build -overlay). The searches first record which stories evaluate which
+// clause, and then try each clause in those. Results are kept in files, so that a run continues where the last
+// one ended, unless the source has changed since.
 package main
 
 import (
 	"bytes"
-	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -18,13 +19,17 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
-	"time"
+
+	negated "open-cluster-management.io/cluster-inventory-addon/internal/apitest/orders/clause"
 )
 
 // target is a package, and the files with its decisions.
@@ -37,6 +42,8 @@ const (
 	profiles    = "internal/apitest/orders"
 	credentials = "pkg/hub/credentials"
 	decisions   = "pkg/hub/decisions"
+
+	called = "open-cluster-management.io/cluster-inventory-addon/internal/apitest/orders/clause"
 )
 
 var targets = []target{
@@ -79,64 +86,79 @@ var targets = []target{
 	},
 }
 
-// where are the searches in which to try a clause, by its place and text; the first that matches counts.
-// Stories is a regular expression of their names, empty for all.
-var where = []struct{ place, search, stories string }{
-	{`^selection/rule/decide_layout\.go`, profiles, "slicing"},
-	{`^selection/rule/decide_install\.go|^selection/install\.go|settleAddon`, profiles, "installing"},
-	{`^selection/rule/decide_choice\.go|^selection/choice\.go|^decisions/`, decisions, ""},
-	{`^selection/rule/decide\.go:\d+ Restoring|o\.Restoring|decideAll r\.Answer == Unknown`, credentials, "doubting"},
-	{`^selection/live\.go:\d+ Granted|^selection/rule\.go:\d+ Selected|^credentials/`, credentials, ""},
-	{``, profiles, ""},
+// searches are the packages whose stories are searched, in this order.
+var searches = []string{profiles, decisions, credentials}
+
+// reason says why the searches cannot find some clauses.
+type reason struct {
+	clause string // regular expression of their places and texts
+	kind   string
+	why    string
 }
 
-// reasons say why the searches cannot find some clauses, by place and text.
-var reasons = []struct{ clause, why string }{
-	{`[lL]agging|[lL]ags`, "no cache of the small world is older than the process"},
-	{`IsOlder`, "the small world never recreates all CRDs together, and otherwise their ages show a restore"},
-	{`numberOf`, "the names of fewer than ten slices sort like their numbers"},
-	{`err != nil|err == nil`, "no read fails in the small world"},
-	{`ProfileAPI`, "the small world always serves ClusterProfiles"},
-	{`observeDefinition|o\.known|isIncomplete|\.restoring`, "the CRD of accounts is not deleted in the small world"},
-	{`InInventory`, "it decides about the content of profiles, and about how long install strategies are remembered"},
-	{`IsTerminating .*namespace != nil`, "the other operand says the same of every namespace there is"},
-	{`settleDecisions .*(!ok|result\.Answer == rule\.Yes)|leftMoving .*!ok|Selected .*Undecided`,
-		"no event arrives during a reconciliation of the small world"},
+// The kinds of reasons.
+const (
+	lacking = "the small world lacks it"
+	wording = "it only words a message"
+	cheaper = "it only saves time, reads or writes"
+	implied = "another condition says the same, or the result is the same in the end"
+)
+
+var reasons = []reason{
+	{`[lL]agging|[lL]ags`, lacking, "no cache is older than the process"},
+	{`IsOlder`, lacking, "CRDs are not all recreated together; otherwise their ages show a restore"},
+	{`numberOf`, lacking, "the names of fewer than ten slices sort like their numbers"},
+	{`ProfileAPI|Ready\(\)|prepared`, lacking, "the hub serves ClusterProfiles, and the rule is prepared"},
+	{`InInventory`, lacking, "it decides about the content of profiles, and for how long an absence is remembered"},
+	{`mayChoose|[mM]ayHide`, lacking,
+		"no cluster is chosen again between the end of its absence and the live read of its slices"},
+	{`settleDecisions .*(!ok|result\.Answer == rule\.Yes)|leftMoving .*!ok|Selected .*Undecided`, lacking,
+		"no event arrives during a reconciliation"},
+	{`settleDecisions .left > 0`, lacking,
+		"no Placement vanishes for less than ten seconds while another one is left in its namespace"},
+	{`install\.go:\d+ (installation|liveInstallation)`, lacking,
+		"the slices of the install strategy's Placement are not full, so nothing is read live"},
+	{`InstallationOf .*MayMove`, lacking, "the install strategy's Placement has one slice"},
+	{`Choice .*DeletionTimestamp`, lacking, "no finalizer holds a Placement"},
+	{`draining|paused|o\.unknown|requireTarget|said\.Is|ErrProfilesUnserved|isNamespace|MaxNameBytes|t\.err`, lacking,
+		"no cleanup, no second syncer, no account without namespaces, and no bad name or read"},
+	{`served|r\.slices == nil|Refer .!known`, lacking, "PlacementDecisions are served and known from the start"},
+	{`mayAttempt|mayHold|takesAway|isFound|unconfirmed skips|!r\.unconfirmed`, cheaper,
+		"it orders work, or repeats an attempt that failed"},
+	{`countedEnd|found\.Next`, lacking, "no token expires"},
+	{`keptGrants|needsToken`, lacking, "a right that is missing is granted again before it is used"},
+	{`movesOut`, lacking, "no Placement has two slices of references"},
+	{`ChosenClusters .*Index`, lacking, "no cluster is in two groups"},
+	{`Choice .(err != nil|o\.Placement == nil|live != nil)`, lacking, "no cache is older than the process; no read fails"},
+
 	{`generalProblems|interestedBindings|reason|uncounted|contested|silent|o\.account != nil|maxReasons|more > 0|` +
-		`reportedIn|bindingsAnswer .*union == No`,
-		"it is about words"},
-	{`InstallationOf .*MayMove`, "the install Placement of the small world has one slice"},
-	{`isUnconfirmed|unconfirmed`, "a copy that may stay may as well be up to date, as far as the hub is known"},
-	{`current|mayWrite|allHold|finding\.Problem|takesAway|mayAttempt|len\(left\) == 0`,
-		"it saves a read of the token or of CRDs, or orders work"},
-	{`mayBegin`, "every story begins with a slice, and some profile is always complete"},
-	{`anyBound`, "no story has both a Placement and a binding that is not judged"},
-	{`[gG]roup`, "the small world has no decision groups"},
-	{`referring .*(served|nil)`, "slices are known from the start"},
-	{`decide_layout\.go:\d+ (layoutOf|rangeOf|mayMove .l\.unlike)|MayMove .*surplus|MayMove .!p\.spans`,
-		"slices that are taken for unfinished only keep a profile for longer, at most two minutes"},
-	{`l == nil|l != nil`, "every Placement that is observed has a layout"},
-	{`[mM]ayHide`, "its live read can only find that a cluster was chosen again after its slices lacked it"},
-	{`install\.go:\d+ (installation|liveInstallation)`,
-		"the install Placement of the small world has one slice that is not full, so nothing is read live"},
-	{`settleAddon .*(ByPlacement|wait > 0|rest\.Answer)`,
-		"no story has both an install strategy and a publishing Placement"},
-	{`len\(result\.Undecided\)|references\.go.* (check|Allow|release) |askAbout`,
-		"everything is reconciled at any time, whatever an event enqueues"},
+		`reportedIn|bindingsAnswer .*union == No`, wording, "conditions and events mention it"},
+
+	{`current|mayWrite|allHold|hasCopies|finding\.Problem|len\(left\) == 0`, cheaper,
+		"without it, the token or CRDs are read more often"},
+	{`Settle .(len\(result\.Undecided\)|left > 0)|references\.go.* (check|Allow|release) |askAbout|refusesAny`,
+		cheaper, "everything is reconciled at any time, whatever an event enqueues"},
+
+	{`confirm .err == nil|confirm .slices`, implied, "a deletion that is not recorded is confirmed by another read"},
+	{`isUnconfirmed|unconfirmed`, implied, "a copy that may stay may as well be up to date, as far as the hub is known"},
+	{`decide_layout\.go:\d+ (layoutOf|rangeOf|mayMove .l\.unlike)|MayMove .*surplus|MayMove .!p\.spans|IsGrouped`,
+		implied, "slices that are taken for unfinished only keep a profile for longer, at most two minutes"},
+	{`Observe .*rule\.Unknown`, implied, "the event of the slice that names a cluster ends its absence, too"},
+	{`decideAll .r\.Answer == Unknown|decideAll .o\.Restoring`, implied, "only an Unknown is read as untrusted"},
 }
 
-// unexplained is the result of a clause that nothing finds, for no known reason.
-const unexplained = "not found"
+// unexplained is the kind of a clause that nothing finds, for no known reason.
+const unexplained = "unexplained"
 
 // reasonFor says why a clause cannot be found.
-func reasonFor(c clause) string {
+func reasonFor(c clause) reason {
 	place := fmt.Sprintf("%s `%s`", c.where, c.text)
-	for _, reason := range reasons {
-		if regexp.MustCompile(reason.clause).MatchString(place) {
-			return "not found: " + reason.why
+	for _, r := range reasons {
+		if regexp.MustCompile(r.clause).MatchString(place) {
+			return r
 		}
 	}
-	return unexplained
+	return reason{kind: unexplained}
 }
 
 // clause is what can be negated.
@@ -147,23 +169,22 @@ type clause struct {
 }
 
 func main() {
-	states := flag.Int("states", 5000, "the most states to visit in each scenario")
+	states := flag.Int("states", 300, "the most states to visit in each scenario")
 	only := flag.String("only", "", "regular expression of the clauses to negate, by their place")
 	list := flag.Bool("list", false, "only list the clauses")
+	folder := flag.String("results", "bin/mutants", "where results are kept, which are used again for the same program")
 	flag.Parse()
-	if err := run(*states, regexp.MustCompile(*only), *list); err != nil {
+	if err := run(*states, regexp.MustCompile(*only), *list, *folder); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func run(states int, only *regexp.Regexp, list bool) error {
-	work, err := os.MkdirTemp("", "mutants")
-	if err != nil {
+func run(states int, only *regexp.Regexp, list bool, folder string) error {
+	if err := os.MkdirAll(folder, 0o750); err != nil {
 		return err
 	}
-	defer func() { _ = os.RemoveAll(work) }()
-	clauses, overlay, err := rewriteAll(work)
+	clauses, overlay, err := rewriteAll(folder)
 	if err != nil {
 		return err
 	}
@@ -174,81 +195,153 @@ func run(states int, only *regexp.Regexp, list bool) error {
 		}
 		return nil
 	}
-	binaries := map[string]string{}
-	for _, c := range clauses {
-		search, _ := c.search()
-		if binaries[search] != "" {
-			continue
+	results, left := map[int]negated.Trial{}, clauses
+	for _, search := range searches {
+		trials, err := try(search, overlay, folder, states, left)
+		if err != nil {
+			return err
 		}
-		binaries[search] = filepath.Join(work, strings.ReplaceAll(search, "/", "-"))
-		build := exec.Command("go", "test", "-c", "-overlay", overlay, "-o", binaries[search], "./"+search)
-		build.Env = append(os.Environ(), "CGO_ENABLED=0")
-		if out, err := build.CombinedOutput(); err != nil {
-			return fmt.Errorf("building %s: %w\n%s", search, err, out)
+		for number, trial := range trials {
+			trial.Stories += results[number].Stories
+			trial.Seconds += results[number].Seconds
+			results[number] = trial
 		}
-		if found, took := try(binaries[search], search, "", states, 0); found != "" {
-			return fmt.Errorf("without any change, %s finds after %s: %s", search, took, found)
-		}
+		left = slices.DeleteFunc(slices.Clone(left), func(c clause) bool { return results[c.number].Found != "" })
 	}
-	found, missed, open := 0, 0, 0
+	return report(clauses, results)
+}
+
+// report prints a table of what was found, and how often what.
+func report(clauses []clause, results map[int]negated.Trial) error {
+	counts, used := map[string]int{}, map[string]bool{}
 	for _, c := range clauses {
-		search, stories := c.search()
-		what, took := try(binaries[search], search, stories, states, c.number)
+		trial := results[c.number]
+		what, kind := trial.Found, "found"
 		if what == "" {
-			missed++
-			what = reasonFor(c)
-			if what == unexplained {
-				open++
+			r := reasonFor(c)
+			used[r.clause] = true
+			what, kind = "not found: "+r.why, "not found: "+r.kind
+			if trial.Stories == 0 {
+				what = "not reached: " + r.why
 			}
 		} else {
-			found++
+			what += " (" + trial.Story + ")"
 		}
-		fmt.Printf("| %s | `%s` | %s | %.1f |\n", c.where, strings.ReplaceAll(c.text, "|", `\|`), what, took.Seconds())
+		counts[kind]++
+		fmt.Printf("| %s | `%s` | %s | %d | %.1f |\n",
+			c.where, strings.ReplaceAll(c.text, "|", `\|`), what, trial.Stories, trial.Seconds)
 	}
-	fmt.Printf("%d clauses: %d found, %d not, of these %d for no known reason\n", found+missed, found, missed, open)
+	for _, kind := range sortedKeys(counts) {
+		fmt.Printf("%d of %d clauses: %s\n", counts[kind], len(clauses), kind)
+	}
+	for _, r := range reasons {
+		if !used[r.clause] {
+			fmt.Printf("no clause needs the reason for %s\n", r.clause)
+		}
+	}
+	if n := counts["not found: "+unexplained]; n > 0 {
+		return fmt.Errorf("%d clauses are not found, for no known reason", n)
+	}
 	return nil
 }
 
-// search returns the search that may find a clause, and in which of its stories.
-func (c clause) search() (search, stories string) {
-	for _, w := range where {
-		if regexp.MustCompile(w.place).MatchString(c.where + " " + c.text) {
-			return w.search, w.stories
+// try negates clauses in the searches of a package, unless the results are known.
+func try(search, overlay, folder string, states int, clauses []clause) (map[int]negated.Trial, error) {
+	binary := filepath.Join(folder, strings.ReplaceAll(search, "/", "-"))
+	build := exec.Command("go", "test", "-c", "-overlay", overlay, "-o", binary, "./"+search)
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("building %s: %w\n%s", search, err, out)
+	}
+	program, err := os.ReadFile(binary)
+	if err != nil {
+		return nil, err
+	}
+	absolute, err := filepath.Abs(fmt.Sprintf("%s-%x-%d.json", binary, sha256.Sum256(program), states))
+	if err != nil {
+		return nil, err
+	}
+	for {
+		trials, begun, err := known(absolute)
+		if err != nil {
+			return nil, err
+		}
+		var left []string
+		for _, c := range clauses {
+			if _, ok := trials[c.number]; !ok {
+				left = append(left, strconv.Itoa(c.number))
+			}
+		}
+		if len(left) == 0 {
+			return trials, nil
+		}
+		fmt.Printf("%s: %d of %d clauses are left\n", search, len(left), len(clauses))
+		command := exec.Command("./"+filepath.Base(binary), "-test.timeout=0", "-test.run=^Test(Orders|Profiles)$",
+			fmt.Sprintf("-orders.states=%d", states), "-orders.results="+absolute,
+			"-orders.negate="+strings.Join(left, ","))
+		command.Dir = folder
+		command.Env = append(os.Environ(), "GOGC=400")
+		var failure bytes.Buffer
+		command.Stdout, command.Stderr = os.Stdout, io.MultiWriter(os.Stderr, &failure)
+		failed := command.Run()
+		if failed == nil {
+			continue
+		}
+		before := begun
+		if trials, begun, err = known(absolute); err != nil {
+			return nil, err
+		}
+		if _, ended := trials[begun]; begun == before || begun == 0 {
+			return nil, fmt.Errorf("searching %s: %w", search, failed)
+		} else if !ended {
+			ends := negated.Trial{Clause: begun, Stories: 1, Found: "it ends: " + lastLine(failure.Bytes())}
+			if err := keep(absolute, ends); err != nil {
+				return nil, err
+			}
 		}
 	}
-	panic("no search for " + c.where) // the last one matches all
 }
 
-// firstFound is how a search reports a violation.
-var firstFound = regexp.MustCompile(`run\.go:\d+: (.+), after\n`)
+// known reads results, and which clause was begun last.
+func known(file string) (trials map[int]negated.Trial, begun int, err error) {
+	trials = map[int]negated.Trial{}
+	text, err := os.ReadFile(file) //nolint:gosec // the tool's own
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, 0, err
+	}
+	for line := range strings.Lines(string(text)) {
+		var trial negated.Trial
+		if err := json.Unmarshal([]byte(line), &trial); err != nil {
+			return nil, 0, fmt.Errorf("reading %s: %w", file, err)
+		}
+		if trial.Begun {
+			begun = trial.Clause
+		} else {
+			trials[trial.Clause] = trial
+		}
+	}
+	return trials, begun, nil
+}
 
-// try runs a search with one clause negated, and returns what it finds, if anything.
-func try(binary, folder, stories string, states, number int) (what string, took time.Duration) {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
-	defer cancel()
-	search := exec.CommandContext(ctx, binary, "-test.v", "-test.failfast", "-test.run=^Test(Orders|Profiles)$",
-		fmt.Sprintf("-orders.states=%d", states), "-orders.only="+stories, "-orders.first")
-	search.Dir = folder
-	search.Env = append(os.Environ(), fmt.Sprintf("ORDERS_MUTANT=%d", number))
-	began := time.Now()
-	out, err := search.CombinedOutput()
-	took = time.Since(began)
-	if err == nil {
-		return "", took
+func keep(file string, trial negated.Trial) error {
+	into, err := os.OpenFile(file, os.O_APPEND|os.O_WRONLY, 0o600) //nolint:gosec // the tool's own
+	if err != nil {
+		return err
 	}
-	if match := firstFound.FindSubmatch(out); match != nil {
-		return string(match[1]), took
+	line, err := json.Marshal(trial)
+	if err != nil {
+		return err
 	}
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return "it does not end", took
+	if _, err := into.Write(append(line, '\n')); err != nil {
+		return err
 	}
-	return "it ends: " + lastLine(out), took
+	return into.Close()
 }
 
 func lastLine(out []byte) string {
 	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
 	for _, line := range lines {
-		if strings.HasPrefix(line, "panic: ") {
+		if strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ") {
 			return line
 		}
 	}
@@ -261,18 +354,18 @@ func rewriteAll(work string) ([]clause, string, error) {
 	var clauses []clause
 	replace := map[string]string{}
 	for i, of := range targets {
-		name := ""
+		numbered := 1000 * i // so that those of a package do not depend on others
 		for _, file := range sortedKeys(of.functions) {
 			path := filepath.Join(of.folder, file)
 			text, err := os.ReadFile(path)
 			if err != nil {
 				return nil, "", err
 			}
-			next, packageName, found, err := rewrite(path, text, of.functions[file], len(clauses))
+			next, found, err := rewrite(path, text, of.functions[file], numbered)
 			if err != nil {
 				return nil, "", err
 			}
-			name = packageName
+			numbered += len(found)
 			clauses = append(clauses, found...)
 			into := filepath.Join(work, fmt.Sprintf("%d-%s", i, file))
 			if err := os.WriteFile(into, next, 0o600); err != nil { //nolint:gosec // a folder of its own
@@ -284,17 +377,6 @@ func rewriteAll(work string) ([]clause, string, error) {
 			}
 			replace[absolute] = into
 		}
-		into := filepath.Join(work, fmt.Sprintf("%d.go", i))
-		body := "package " + name + "\n\nimport (\n\t\"os\"\n\t\"strconv\"\n)\n\n" +
-			"var mutantOrders, _ = strconv.Atoi(os.Getenv(\"ORDERS_MUTANT\"))\n"
-		if err := os.WriteFile(into, []byte(body), 0o600); err != nil { //nolint:gosec // the same
-			return nil, "", err
-		}
-		absolute, err := filepath.Abs(filepath.Join(of.folder, "mutant_orders.go"))
-		if err != nil {
-			return nil, "", err
-		}
-		replace[absolute] = into
 	}
 	overlay := filepath.Join(work, "overlay.json")
 	body, err := json.Marshal(map[string]any{"Replace": replace})
@@ -304,7 +386,7 @@ func rewriteAll(work string) ([]clause, string, error) {
 	return clauses, overlay, os.WriteFile(overlay, body, 0o600)
 }
 
-func sortedKeys(of map[string][]string) []string {
+func sortedKeys[V any](of map[string]V) []string {
 	keys := make([]string, 0, len(of))
 	for key := range of {
 		keys = append(keys, key)
@@ -322,11 +404,11 @@ type edit struct {
 }
 
 // rewrite makes each clause of some functions of a file comparable with its number.
-func rewrite(path string, text []byte, functions []string, numbered int) ([]byte, string, []clause, error) {
+func rewrite(path string, text []byte, functions []string, numbered int) ([]byte, []clause, error) {
 	set := token.NewFileSet()
 	file, err := parser.ParseFile(set, path, text, parser.ParseComments)
 	if err != nil {
-		return nil, "", nil, err
+		return nil, nil, err
 	}
 	var clauses []clause
 	var edits []edit
@@ -341,8 +423,8 @@ func rewrite(path string, text []byte, functions []string, numbered int) ([]byte
 			number := numbered + len(clauses) + 1
 			from, to := set.Position(expression.Pos()), set.Position(expression.End())
 			size := to.Offset - from.Offset
-			edits = append(edits, edit{from.Offset, "(", -size},
-				edit{to.Offset, fmt.Sprintf(") != (mutantOrders == %d)", number), size - 1<<30})
+			edits = append(edits, edit{from.Offset, fmt.Sprintf("negatedClause.Is(%d, ", number), -size},
+				edit{to.Offset, ")", size - 1<<30})
 			clauses = append(clauses, clause{
 				number: number, where: fmt.Sprintf("%s:%d %s", strings.TrimPrefix(path, "pkg/hub/"), from.Line, function.Name.Name),
 				text: strings.Join(strings.Fields(string(text[from.Offset:to.Offset])), " "),
@@ -350,8 +432,10 @@ func rewrite(path string, text []byte, functions []string, numbered int) ([]byte
 		}
 	}
 	if len(missing) > 0 {
-		return nil, "", nil, fmt.Errorf("%s has no %s", path, strings.Join(missing, ", "))
+		return nil, nil, fmt.Errorf("%s has no %s", path, strings.Join(missing, ", "))
 	}
+	name := set.Position(file.Name.End())
+	edits = append(edits, edit{name.Offset, "; import negatedClause " + strconv.Quote(called), 0})
 	slices.SortStableFunc(edits, func(a, b edit) int {
 		if a.at != b.at {
 			return a.at - b.at
@@ -366,7 +450,7 @@ func rewrite(path string, text []byte, functions []string, numbered int) ([]byte
 		at = e.at
 	}
 	next.Write(text[at:])
-	return next.Bytes(), file.Name.Name, clauses, nil
+	return next.Bytes(), clauses, nil
 }
 
 // clausesOf returns the conditions in a function, outer ones first.

@@ -16,5 +16,9 @@
 // their own part.
 //
 // What an answer should be is decided by an independent, much shorter version of the rule
-// (oracle.go).
+// (oracle.go). It also says what may stay for up to two minutes although it is not wanted, because a
+// cluster may be moving: anything else must be gone before.
+//
+// hack/mutants negates the conditions of the manager's code one at a time (package clause), and shows
+// which search finds that (negate.go).
 package orders

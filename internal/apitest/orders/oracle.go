@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection/rule"
 )
 
@@ -57,9 +58,15 @@ func (s *State) onHub() facts { return facts{&s.hub, s.definitions, s.passed, s.
 
 func (s *State) inCaches() facts { return facts{&s.cached, s.definitions, s.passed, s.exclusiveOnly} }
 
-// served reports whether all CRDs are.
+// served reports whether all CRDs are on which the rule rests.
 func (f facts) served() bool {
-	return !slices.ContainsFunc(f.definitions, func(name string) bool { return !f.isServed(name) })
+	return !slices.ContainsFunc(selection.CRDs(), func(name string) bool { return !f.isServed(name) })
+}
+
+// MayRestore reports whether a CRD does not exist on the hub, or objects of it may be about to be restored.
+func (s *State) MayRestore(definition string) bool {
+	hub := s.onHub()
+	return !hub.isServed(definition) || hub.doubts(definition)
 }
 
 func (f facts) isServed(definition string) bool {
@@ -70,18 +77,22 @@ func (f facts) isServed(definition string) bool {
 // doubts reports whether objects of one of some CRDs may be about to be restored: it was recreated, and for
 // a minute nothing has been added.
 func (f facts) doubts(definitions ...string) bool {
-	isNew := false
+	isNew := slices.ContainsFunc(definitions, func(name string) bool {
+		crd := f.all[Definitions][Named("", name)]
+		return crd != nil && !crd.GetCreationTimestamp().Time.Equal(long)
+	})
+	if !isNew {
+		return false
+	}
 	var newest time.Time
 	for kind := range kinds {
-		for key, obj := range f.all[kind] {
+		for _, obj := range f.all[kind] {
 			if created := obj.GetCreationTimestamp().Time; kind != Profiles && kind != Copies && created.After(newest) {
 				newest = created
 			}
-			isNew = isNew || kind == Definitions && slices.Contains(definitions, key.Name) &&
-				!obj.GetCreationTimestamp().Time.Equal(long)
 		}
 	}
-	return isNew && noon.Add(f.passed).Before(newest.Add(time.Minute))
+	return noon.Add(f.passed).Before(newest.Add(time.Minute))
 }
 
 // Entitled reports whether the truth has said Yes about a pair since the caches last showed
@@ -95,7 +106,10 @@ func (s *State) Denied(pair types.NamespacedName) bool { return s.seen[pair].no 
 // only what the small world has.
 func (f facts) answer(pair types.NamespacedName) answer {
 	all3 := []answer{f.inventoried(pair.Name), f.bound(pair), f.placed(pair)}
+	namespace := f.all[Namespaces][Named("", pair.Namespace)]
 	switch {
+	case namespace != nil && namespace.GetDeletionTimestamp() != nil: // which deletes everything in it
+		return unknown
 	case f.unless(no, rule.BindingCRD) == no && !f.mayBePublished(pair.Namespace):
 		return no
 	case !f.served():
@@ -125,7 +139,7 @@ func (f facts) unless(answer answer, definitions ...string) answer {
 // Trusted reports whether the caches show all that exists, as far as CRDs tell.
 func (s *State) Trusted() bool {
 	shown := s.inCaches()
-	return shown.served() && !shown.doubts(shown.definitions...)
+	return shown.served() && !shown.doubts(selection.CRDs()...)
 }
 
 // whileServed is an answer because of objects of some CRDs.
@@ -233,7 +247,7 @@ func (f facts) boundBy(binding *clusterv1beta2.ManagedClusterSetBinding, name st
 		return unknown
 	}
 	of := set.Object.(*clusterv1beta2.ManagedClusterSet)
-	isExclusive := of.Spec.ClusterSelector.SelectorType == clusterv1beta2.ExclusiveClusterSetLabel
+	isExclusive := of.Spec.ClusterSelector.SelectorType != clusterv1beta2.LabelSelector
 	switch {
 	case f.exclusiveOnly && !isExclusive, cluster == nil,
 		isExclusive && cluster.GetLabels()[clusterv1beta2.ClusterSetLabel] != of.Name:
@@ -271,7 +285,8 @@ func (f facts) placed(pair types.NamespacedName) answer {
 		if chosen {
 			return yes
 		}
-		// A slice with names on both sides shows that the cluster was not chosen.
+		// A slice with names on both sides shows that the cluster was not chosen, unless there are groups.
+		spans = spans && !isGrouped(placement)
 		selected := int(placement.Status.NumberOfSelectedClusters)
 		isComplete := len(distinct) >= selected || spans && len(distinct) == listed
 		if len(placement.Status.Conditions) == 0 || !isComplete {
@@ -291,6 +306,45 @@ func (f facts) placed(pair types.NamespacedName) answer {
 	default:
 		return f.unless(yes, rule.PlacementCRD)
 	}
+}
+
+// mayReturn reports whether the addon may be created again, or some publishing Placement's slices leave open for a
+// while whether a cluster is chosen: they have groups, or another number of names than clusters are selected, or a
+// name twice, or they are full before the cluster's name and none has names on both sides of it.
+func (f facts) mayReturn(pair types.NamespacedName) bool {
+	if f.installs(pair.Name) {
+		return true
+	}
+	for key, obj := range f.all[Placements] {
+		placement := obj.Object.(*clusterv1beta1.Placement)
+		if key.Namespace != pair.Namespace || !isPublishing(placement) {
+			continue
+		}
+		distinct, listed := map[string]bool{}, 0
+		isFull, spans := false, false
+		for _, slice := range f.all[Decisions] {
+			of := slice.Object.(*clusterv1beta1.PlacementDecision)
+			if of.Namespace != key.Namespace || of.Labels[clusterv1beta1.PlacementLabel] != key.Name {
+				continue
+			}
+			before, behind := 0, 0
+			for _, d := range of.Status.Decisions {
+				distinct[d.ClusterName] = true
+				if d.ClusterName < pair.Name {
+					before++
+				} else {
+					behind++
+				}
+			}
+			listed += before + behind
+			isFull, spans = isFull || before >= 100, spans || before > 0 && behind > 0
+		}
+		isWrong := listed != int(placement.Status.NumberOfSelectedClusters) || len(distinct) != listed || isFull
+		if isGrouped(placement) || isWrong && !spans {
+			return true
+		}
+	}
+	return false
 }
 
 // hasLost reports whether a namespace has no Placement in the caches because the hub has just lost that with
@@ -316,6 +370,10 @@ func (s *State) narrows(namespace string) bool {
 		}
 	}
 	return false
+}
+
+func isGrouped(placement *clusterv1beta1.Placement) bool {
+	return placement.Spec.DecisionStrategy.GroupStrategy.ClustersPerDecisionGroup.IntVal > 0
 }
 
 func isPublishing(placement client.Object) bool {

@@ -6,6 +6,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
@@ -74,7 +75,7 @@ func Fleet(s *State, clusters ...string) {
 func ProfileScenarios() []Scenario {
 	return []Scenario{
 		membership(), moving(), choosing(), vanishing(), requiring(), owners(), doubts(), exclusive(), slicing(),
-		installing(), losingBindings(), losingPlacements(), losingClusters(),
+		grouping(), ending(), installing(), installingThere(), losingBindings(), losingPlacements(), losingClusters(),
 		restoringBindings(), restoringPlacements(), restoringClusters(), missing(), required(), widening(),
 	}
 }
@@ -148,6 +149,68 @@ func choosing() Scenario {
 	}
 }
 
+// inTurn makes each of some changes wait for the one before.
+func inTurn(changes ...Change) []Change {
+	for i := range changes {
+		changes[i].If = func(s *State) bool { return ones(s.done) == i }
+	}
+	return changes
+}
+
+// grouping: a cluster changes its decision group, so it is in no slice until that of its next group is written.
+func grouping() Scenario {
+	c1 := Named("n1", "c1")
+	return Scenario{
+		Name: "grouping", Pairs: PairsOf("n1", "c1"), Budget: 3, Tick: 11 * time.Second, Ticks: 1, Crashes: 1, Losses: 0,
+		Begin: func(s *State) {
+			Fleet(s, "c1")
+			s.AddPlacement("n1", "p1")
+			Edit(s, Placements, Named("n1", "p1"), func(p *clusterv1beta1.Placement) {
+				p.Spec.DecisionStrategy.GroupStrategy.ClustersPerDecisionGroup = intstr.FromInt32(3)
+			})
+			s.Place("n1", "p1", "a", "c1", "d")
+			s.Publish("n1", "c1")
+		},
+		Changes: inTurn(
+			Change{Name: "slice 0 without c1", Do: func(s *State) {
+				s.moves(c1)
+				s.Slice("n1", "p1", "a", "d")
+			}},
+			Change{Name: "slice 0 with b", Do: func(s *State) { s.Slice("n1", "p1", "a", "b", "d") }},
+			Change{Name: "slice 1 with c1", Do: func(s *State) {
+				s.moves()
+				s.SliceNumbered(1, "n1", "p1", "c1")
+				s.Schedule("n1", "p1", 4)
+			}},
+		),
+	}
+}
+
+// ending: a namespace is being deleted, while a cluster comes and others go, and another one is created.
+func ending() Scenario {
+	return Scenario{
+		Name: "ending", Pairs: append(PairsOf("n1", "c1", "c2"), Named("n2", "c1")), Budget: 2,
+		Tick: 11 * time.Second, Ticks: 0, Crashes: 0, Losses: 0,
+		Begin: func(s *State) {
+			Fleet(s, "c1", "c2")
+			s.Publish("n1", "c1")
+		},
+		Changes: []Change{
+			Changes(Namespaces, "", "n1", "begin to delete", Terminating[*metav1.PartialObjectMetadata]),
+			Deletes(Bindings, "n1", "s1"),
+			{Name: "create n2, which requires a Placement", If: Lacks(Namespaces, "", "n2"), Do: func(s *State) {
+				s.AddNamespace("n2")
+				Edit(s, Namespaces, Named("", "n2"), requirePlacement)
+				s.Bind("n2", "s1")
+			}},
+		},
+	}
+}
+
+func requirePlacement(namespace *metav1.PartialObjectMetadata) {
+	namespace.Annotations = map[string]string{contract.AnnotationRequirePlacement: "true"}
+}
+
 // vanishing: Placements come and go, and are replaced.
 func vanishing() Scenario {
 	return Scenario{
@@ -168,9 +231,7 @@ func vanishing() Scenario {
 			{Name: "create p1", If: Lacks(Placements, "n1", "p1"), Do: func(s *State) { s.AddPlacement("n1", "p1") }},
 			{Name: "p1 chooses c1", If: Exists(Placements, "n1", "p1"), Do: func(s *State) { s.Place("n1", "p1", "c1") }},
 			Changes(Placements, "n1", "p1", "unpublish", func(p *clusterv1beta1.Placement) { p.Labels = nil }),
-			Changes(Namespaces, "", "n1", "require a Placement in", func(n *metav1.PartialObjectMetadata) {
-				n.Annotations = map[string]string{contract.AnnotationRequirePlacement: "true"}
-			}),
+			Changes(Namespaces, "", "n1", "require a Placement in", requirePlacement),
 		},
 	}
 }
@@ -242,9 +303,7 @@ func requiring() Scenario {
 				s.Place("n1", "p1", "c1")
 			}},
 			{Name: "require a Placement in n1", If: Exists(Placements, "n1", "p1"), Do: func(s *State) {
-				Edit(s, Namespaces, Named("", "n1"), func(n *metav1.PartialObjectMetadata) {
-					n.Annotations = map[string]string{contract.AnnotationRequirePlacement: "true"}
-				})
+				Edit(s, Namespaces, Named("", "n1"), requirePlacement)
 			}},
 		},
 	}
@@ -264,6 +323,9 @@ func exclusive() Scenario {
 		Changes: []Change{
 			Deletes(Bindings, "n1", "s1"),
 			Deletes(Sets, "", "all"),
+			Changes(Sets, "", "s1", "leave out the type of", func(of *clusterv1beta2.ManagedClusterSet) {
+				of.Spec.ClusterSelector.SelectorType = ""
+			}),
 			Changes(Bindings, "n1", "s1", "forget the condition of", func(b *clusterv1beta2.ManagedClusterSetBinding) {
 				b.Status.Conditions = nil
 			}),
@@ -343,6 +405,25 @@ func installing() Scenario {
 			Deletes(Bindings, "n1", "s1"),
 		},
 	}
+}
+
+// installingThere: the namespace has a publishing Placement, too.
+func installingThere() Scenario {
+	both := installing()
+	both.Name, both.Budget = "installing there", 3
+	begin := both.Begin
+	both.Begin = func(s *State) {
+		begin(s)
+		s.AddPlacement("n1", "p1")
+		s.Place("n1", "p1", "c1")
+	}
+	both.Changes = []Change{
+		Deletes(Addons, "c1", contract.AddonName),
+		{Name: "choose none", Do: func(s *State) { s.Place("n1", "p1") }},
+		{Name: "select 2", Do: func(s *State) { s.Schedule("n1", "p1", 2) }},
+		{Name: "install nowhere", Do: func(s *State) { s.Place("install", "all") }},
+	}
+	return both
 }
 
 // Loses is the deletion of a CRD: the API server first deletes its objects.
@@ -427,9 +508,7 @@ func losingPlacements() Scenario {
 				},
 			},
 			{Name: "choose none", If: Exists(Placements, "n1", "p1"), Do: func(s *State) { s.Place("n1", "p1") }},
-			Changes(Namespaces, "", "n1", "require a Placement in", func(n *metav1.PartialObjectMetadata) {
-				n.Annotations = map[string]string{contract.AnnotationRequirePlacement: "true"}
-			}),
+			Changes(Namespaces, "", "n1", "require a Placement in", requirePlacement),
 		},
 	}
 }
@@ -530,9 +609,7 @@ func required() Scenario {
 			Fleet(s, "c1")
 			s.AddPlacement("n1", "p1")
 			s.Place("n1", "p1", "c1")
-			Edit(s, Namespaces, Named("", "n1"), func(n *metav1.PartialObjectMetadata) {
-				n.Annotations = map[string]string{contract.AnnotationRequirePlacement: "true"}
-			})
+			Edit(s, Namespaces, Named("", "n1"), requirePlacement)
 			s.Publish("n1", "c1")
 		},
 		Changes: []Change{

@@ -155,10 +155,15 @@ func (w *World) checkQuiescence(from *State) error {
 	s := from.copy()
 	w.recall(s)
 	still := 0
-	for range 40 {
+	for round := range 40 {
 		before := s.progress()
 		if err := w.settle(s); err != nil {
 			return err
+		}
+		if round == 1 {
+			if err := w.checkLingering(s); err != nil {
+				return err
+			}
 		}
 		if s.progress() == before {
 			still++
@@ -171,6 +176,31 @@ func (w *World) checkQuiescence(from *State) error {
 		w.pass(s, quietTick)
 	}
 	return Violated(Restless, "after 40 rounds")
+}
+
+// shortTick is longer than the waits that begin when others are over, but the longest.
+const shortTick = 11 * time.Second
+
+// checkLingering checks, quietTick and shortTick after the last event, that nothing is left, unless a cluster may
+// still return.
+func (w *World) checkLingering(s *State) error {
+	w.pass(s, shortTick)
+	if err := w.settle(s); err != nil {
+		return err
+	}
+	for _, pair := range w.Pairs {
+		if s.truth(pair) == no && s.onHub().mayReturn(pair) {
+			return nil
+		}
+		profile := Get[*inventoryv1alpha1.ClusterProfile](s, Profiles, pair)
+		if s.truth(pair) == no && IsMarked(profile) {
+			return Violated(ProfileLingers, "%s", pair)
+		}
+	}
+	if w.Part != nil {
+		return w.Part.Check(w, s)
+	}
+	return nil
 }
 
 // progress changes with every write.

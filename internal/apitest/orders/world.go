@@ -436,6 +436,7 @@ const (
 	ProfileLost       = "a profile made because a Placement vanished with its CRD"
 	ProfileForeign    = "a write of a profile that is not this addon's"
 	ProfileWrong      = "a profile missing or left when nothing happens any more"
+	ProfileLingers    = "a profile left although nothing may bring its cluster back"
 	Restless          = "writes that do not end"
 
 	// Caches of different ages together may show what the hub never was.

@@ -81,7 +81,7 @@ type progress struct {
 }
 
 // ground is what the caches said about a namespace when the plan was made.
-type ground struct{ entitled, denied, wanted, mixed, trusted bool }
+type ground struct{ entitled, denied, wanted, mixed, trusted, mayReturn bool }
 
 // Copies of theAccount and of theRival have the same name.
 var (
@@ -146,6 +146,8 @@ func (c *copying) Start(w *orders.World) map[string]any {
 		c.prepare(w)
 	}
 	s := w.State()
+	of := watch.Source{CRD: source.AccountCRD, Informer: apitest.SyncedInformer{}}
+	orders.Must(w.Definitions.Follow(context.Background(), w.Cache, false, of))
 	ledger := target.NewLedger()
 	for _, key := range s.Keys(orders.Copies) {
 		see(ledger, orders.Get[*corev1.Secret](s, orders.Copies, key))
@@ -169,15 +171,12 @@ func (c *copying) prepare(w *orders.World) {
 	filled := reflect.New(store.Type().In(0).Elem())
 	orders.Field(filled.Interface(), "Cache").Set(reflect.ValueOf(cache.Cache(onlyReads{View: w.Cache})))
 	store.Call([]reflect.Value{filled})
-	definitions := watch.NewDefinitions(w.Live, w)
-	of := watch.Source{CRD: source.AccountCRD, Informer: apitest.SyncedInformer{}}
-	orders.Must(definitions.Follow(ctx, w.Cache, false, of))
 	c.Reconciler = &Reconciler{Credentials: &Credentials{
 		mgr: reader{world: w}, accounts: accounts, tokens: source.NewTokens(w.Live, 2, w),
 		copies:     target.NewCopies(w.Live, writer, target.NewLedger(), w, "orders"),
 		grants:     grants.New(nil, nil, nil, rbacv1.Subject{}, w, "orders"),
 		operations: newOperations(8, time.Hour, newFailures(w), func(types.NamespacedName) {}),
-		opts:       Options{UpstreamSyncer: syncerOff{}, Definitions: definitions, RequireTarget: true, Clock: w},
+		opts:       Options{UpstreamSyncer: syncerOff{}, Definitions: w.Definitions, RequireTarget: true, Clock: w},
 	}}
 }
 
@@ -351,7 +350,7 @@ func (c *copying) groundsFor(namespace string) ground {
 	wanted := wants(account, namespace)
 	return ground{
 		entitled: entitled, denied: denied, wanted: wanted, mixed: entitled && !c.state.Entitled(pair),
-		trusted: c.state.Trusted(),
+		trusted: c.state.Trusted(), mayReturn: account == nil && c.state.MayRestore(source.AccountCRD),
 	}
 }
 
@@ -430,7 +429,7 @@ func (c *copying) withdraw(p *progress, namespace string) error {
 	if _, err := c.copies.Withdraw(context.Background(), theAccount, namespace, false); err != nil && !isTold(err) {
 		return err
 	}
-	if before != nil && c.secret(namespace) == nil && g.wanted && !g.denied {
+	if before != nil && c.secret(namespace) == nil && (g.wanted || g.mayReturn) && !g.denied {
 		foreign := orders.Cached[*inventoryv1alpha1.ClusterProfile](c.state, orders.Profiles,
 			types.NamespacedName{Namespace: namespace, Name: theAccount.Namespace})
 		if foreign == nil || orders.IsOurs(foreign) && foreign.DeletionTimestamp == nil {
@@ -524,6 +523,9 @@ func (c *copying) Check(_ *orders.World, s *orders.State) error {
 	token := orders.Get[*corev1.Secret](s, orders.Copies, theAccount)
 	p := extra(s)
 	isUsable := account != nil && account.Status.TokenSecretRef != nil && token != nil
+	if !isUsable && s.MayRestore(source.AccountCRD) {
+		return nil
+	}
 	anywhere := false
 	for _, namespace := range []string{"n1", "n2"} {
 		pair := types.NamespacedName{Namespace: namespace, Name: theAccount.Namespace}
@@ -762,7 +764,7 @@ func accountScenarios() []orders.Scenario {
 				{Name: "issue another token", If: exists, Do: func(s *orders.State) { issue(s, 1) }},
 			},
 		},
-		colliding(began, both), doubting(began, both),
+		colliding(began, both), doubting(began, both), losingAccounts(began, both),
 		{
 			Name: "choosing with its account", Pairs: both[:1], Budget: 3, Tick: 2 * time.Second, Ticks: 1, Crashes: 1,
 			Begin: func(s *orders.State) {
@@ -817,13 +819,7 @@ func doubting(began func(*orders.State), both []types.NamespacedName) orders.Sce
 		Begin: func(s *orders.State) {
 			began(s)
 			s.AddDefinition(rules.SetCRD)
-			profile := orders.Get[*inventoryv1alpha1.ClusterProfile](s, orders.Profiles, both[0])
-			s.Create(orders.Copies, target.DesiredCopy(target.Want{
-				Account: theAccount, Namespace: "n1", Owner: target.Owner{UID: profile.UID, Name: profile.Name},
-				Token: bearer.Token{Token: []byte(tokenNumbered(0)), CA: []byte(ocmtest.CA()), Expires: years},
-			}))
-			p := extra(s)
-			p.bindings[grants.Target("n1")], p.bindings[grants.Source(theAccount.Namespace)] = true, true
+			copied(s, both[0])
 		},
 		Changes: []orders.Change{
 			{Name: "issue another token", Do: func(s *orders.State) { issue(s, 1); writeReport(s, 1) }},
@@ -831,6 +827,45 @@ func doubting(began func(*orders.State), both []types.NamespacedName) orders.Sce
 				Name: "restore s1", If: orders.Lacks(orders.Sets, "", "s1"),
 				Do: func(s *orders.State) { s.AddSet("s1", clusterv1beta2.ExclusiveClusterSetLabel) },
 			},
+		},
+	}
+}
+
+// copied makes a copy for a pair, with the rights to it.
+func copied(s *orders.State, pair types.NamespacedName) {
+	profile := orders.Get[*inventoryv1alpha1.ClusterProfile](s, orders.Profiles, pair)
+	s.Create(orders.Copies, target.DesiredCopy(target.Want{
+		Account: theAccount, Namespace: pair.Namespace, Owner: target.Owner{UID: profile.UID, Name: profile.Name},
+		Token: bearer.Token{Token: []byte(tokenNumbered(0)), CA: []byte(ocmtest.CA()), Expires: years},
+	}))
+	p := extra(s)
+	p.bindings[grants.Target(pair.Namespace)], p.bindings[grants.Source(theAccount.Namespace)] = true, true
+}
+
+// losingAccounts: the CRD of accounts is deleted and recreated, and the account is restored without its status.
+func losingAccounts(began func(*orders.State), both []types.NamespacedName) orders.Scenario {
+	return orders.Scenario{
+		Name: "losing accounts", Pairs: both[:1], Budget: 3, Tick: 11 * time.Second, Ticks: 1, Crashes: 0,
+		Begin: func(s *orders.State) {
+			began(s)
+			s.AddDefinition(source.AccountCRD)
+			copied(s, both[0])
+		},
+		Changes: []orders.Change{
+			orders.Loses(source.AccountCRD, orders.Accounts),
+			orders.Recreates(source.AccountCRD),
+			{
+				Name: "restore the account", If: func(s *orders.State) bool {
+					return len(s.Keys(orders.Accounts)) == 0 && orders.Get[client.Object](s, orders.Definitions,
+						types.NamespacedName{Name: source.AccountCRD}).GetDeletionTimestamp() == nil
+				}, Do: func(s *orders.State) { addAccount(s, theAccount, "n1,n2") },
+			},
+			orders.Changes(orders.Accounts, theAccount.Namespace, theAccount.Name, "report the token of",
+				func(a *authv1beta1.ManagedServiceAccount) {
+					a.Status.TokenSecretRef = &authv1beta1.SecretRef{
+						Name: theAccount.Name, LastRefreshTimestamp: metav1.NewTime(years.AddDate(-20, 0, 1)),
+					}
+				}),
 		},
 	}
 }

@@ -10,15 +10,19 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/orders"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection/rule"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/watch"
 )
@@ -34,6 +38,8 @@ const (
 	referenceEarly   = "a reference to a profile that does not exist"
 	referenceRemoved = "a reference removed that no state of the hub denied"
 	referenceWrong   = "a reference missing or left when nothing happens any more"
+	sliceMissing     = "no slice of a Placement that has decided for no cluster"
+	sliceLeft        = "a slice of a Placement that publishes nothing"
 )
 
 // referring is the part of the world that Reconciler is: the slices of one Placement.
@@ -219,33 +225,92 @@ func (c *referring) judge(before, after []string) error {
 		if slices.Contains(after, cluster) || c.state.Denied(pair) {
 			continue
 		}
+		if !c.isListed(cluster) && c.state.Ticks() > 0 { // another Placement chooses it
+			continue
+		}
 		if _, denied := c.state.Shown(pair); denied {
 			return orders.Violated(orders.MixedRemoved, "the reference to %s", pair)
 		}
-		if p := orders.Get[client.Object](c.state, orders.Placements, thePlacement); p != nil {
+		if isPublishing(orders.Get[*clusterv1beta1.Placement](c.state, orders.Placements, thePlacement)) {
 			return orders.Violated(referenceRemoved, "%s", pair)
 		}
 	}
 	return nil
 }
 
+// isListed reports whether the Placement's slice lists a cluster, on the hub or in the cache.
+func (c *referring) isListed(cluster string) bool {
+	key := types.NamespacedName{Namespace: thePlacement.Namespace, Name: thePlacement.Name + "-decision-0"}
+	for _, slice := range []*clusterv1beta1.PlacementDecision{
+		orders.Get[*clusterv1beta1.PlacementDecision](c.state, orders.Decisions, key),
+		orders.Cached[*clusterv1beta1.PlacementDecision](c.state, orders.Decisions, key),
+	} {
+		if slice != nil && slices.ContainsFunc(slice.Status.Decisions, func(d clusterv1beta1.ClusterDecision) bool {
+			return d.ClusterName == cluster
+		}) {
+			return true
+		}
+	}
+	return false
+}
+
 // Check implements orders.Part.
 func (c *referring) Check(_ *orders.World, s *orders.State) error {
 	c.recall(s)
+	namespace := orders.Get[client.Object](s, orders.Namespaces, types.NamespacedName{Name: thePlacement.Namespace})
+	if namespace.GetDeletionTimestamp() != nil {
+		return nil // everything in it is deleted
+	}
 	referred := c.referred()
 	placement := orders.Get[*clusterv1beta1.Placement](s, orders.Placements, thePlacement)
 	decision := orders.Get[*clusterv1beta1.PlacementDecision](s, orders.Decisions,
 		types.NamespacedName{Namespace: thePlacement.Namespace, Name: thePlacement.Name + "-decision-0"})
-	exists := placement != nil
-	isComplete := exists && len(decision.Status.Decisions) == int(placement.Status.NumberOfSelectedClusters)
+	if decision == nil { // it was lost with its CRD
+		return nil
+	}
+	isComplete := placement != nil && len(decision.Status.Decisions) == int(placement.Status.NumberOfSelectedClusters)
 	for _, pair := range s.Pairs() {
 		entitled, denied := s.Said(pair)
-		isReferred := slices.Contains(referred, pair.Name)
-		if isComplete && entitled && !isReferred || isReferred && (denied || !exists) {
+		isReferred, isChosen := slices.Contains(referred, pair.Name), false
+		for _, d := range decision.Status.Decisions {
+			isChosen = isChosen || d.ClusterName == pair.Name
+		}
+		profile := orders.Get[*inventoryv1alpha1.ClusterProfile](s, orders.Profiles, pair)
+		isWanted := isPublishing(placement) && isComplete && isChosen && orders.IsMarked(profile)
+		if isWanted && entitled && !isReferred || isReferred && (denied || isComplete && !isWanted) {
 			return orders.Violated(referenceWrong, "%s: entitled %t, denied %t, there %t", pair, entitled, denied, isReferred)
 		}
 	}
+	return c.checkSlices(s, placement, isComplete && len(decision.Status.Decisions) == 0)
+}
+
+// checkSlices checks that there is a slice if the Placement has decided for no cluster and some profile exists, and
+// none if no binding publishes, or the Placement does not.
+func (c *referring) checkSlices(s *orders.State, placement *clusterv1beta1.Placement, isEmpty bool) error {
+	some := len(s.Keys(orders.References)) > 0
+	binding := orders.Get[*clusterv1beta2.ManagedClusterSetBinding](s, orders.Bindings,
+		types.NamespacedName{Namespace: thePlacement.Namespace, Name: "s1"})
+	bound := metav1.ConditionFalse
+	if binding != nil && binding.DeletionTimestamp == nil && binding.Labels[contract.LabelPublish] != "false" {
+		bound = metav1.ConditionUnknown
+		if len(binding.Status.Conditions) > 0 {
+			bound = binding.Status.Conditions[0].Status
+		}
+	}
+	profiles := slices.DeleteFunc(s.Pairs(), func(pair types.NamespacedName) bool {
+		return !orders.IsMarked(orders.Get[*inventoryv1alpha1.ClusterProfile](s, orders.Profiles, pair))
+	})
+	switch {
+	case some && (!isPublishing(placement) || bound == metav1.ConditionFalse):
+		return orders.Violated(sliceLeft, "bound: %s", bound)
+	case !some && isPublishing(placement) && bound == metav1.ConditionTrue && isEmpty && len(profiles) > 0:
+		return orders.Violated(sliceMissing, "%s", profiles)
+	}
 	return nil
+}
+
+func isPublishing(placement *clusterv1beta1.Placement) bool {
+	return placement != nil && placement.DeletionTimestamp == nil && placement.Labels[contract.LabelPublish] == "true"
 }
 
 // sliceWriter writes PlacementDecisions to the state that is explored.
@@ -332,6 +397,7 @@ func placementScenarios() []orders.Scenario {
 	}
 	placed := orders.Exists(orders.Placements, "n1", "p1")
 	return []orders.Scenario{
+		beginning(), unbinding(begin), losing(begin), leaving(begin),
 		{
 			Name: "referring", Pairs: orders.PairsOf("n1", "c1", "c2"), Budget: 3, Crashes: 1, Losses: 1,
 			Tick: 2 * time.Second, Ticks: 2, Begin: begin,
@@ -360,6 +426,84 @@ func placementScenarios() []orders.Scenario {
 				{Name: "select 2", If: placed, Do: func(s *orders.State) { s.Schedule("n1", "p1", 2) }},
 				orders.Deletes(orders.Placements, "n1", "p1"),
 			},
+		},
+	}
+}
+
+// beginning: a Placement that has decided for no cluster has no slice yet, while another one chooses a cluster.
+func beginning() orders.Scenario {
+	return orders.Scenario{
+		Name: "beginning", Pairs: orders.PairsOf("n1", "c1"), Budget: 2, Crashes: 0,
+		Tick: 2 * time.Second, Ticks: 1,
+		Begin: func(s *orders.State) {
+			orders.Fleet(s, "c1")
+			s.AddPlacement("n1", "p1")
+			s.Place("n1", "p1")
+			s.AddPlacement("n1", "p2")
+			s.Place("n1", "p2", "c1")
+			s.Publish("n1", "c1")
+		},
+		Changes: []orders.Change{
+			{Name: "slice c1", Do: func(s *orders.State) { s.Slice("n1", "p1", "c1") }},
+			{Name: "select 1", Do: func(s *orders.State) { s.Schedule("n1", "p1", 1) }},
+			orders.Deletes(orders.Addons, "c1", contract.AddonName),
+		},
+	}
+}
+
+// unbinding: the Placement, its namespace or the only binding there ceases to publish.
+func unbinding(begin func(*orders.State)) orders.Scenario {
+	binding := func(what string, change func(*clusterv1beta2.ManagedClusterSetBinding)) orders.Change {
+		return orders.Changes(orders.Bindings, "n1", "s1", what, change)
+	}
+	return orders.Scenario{
+		Name: "unbinding", Pairs: orders.PairsOf("n1", "c1"), Budget: 2, Crashes: 0,
+		Tick: 11 * time.Second, Ticks: 1, Begin: begin,
+		Changes: []orders.Change{
+			binding("forget the condition of", func(b *clusterv1beta2.ManagedClusterSetBinding) { b.Status.Conditions = nil }),
+			binding("unbind", func(b *clusterv1beta2.ManagedClusterSetBinding) {
+				b.Status.Conditions = []metav1.Condition{
+					{Type: clusterv1beta2.ClusterSetBindingBoundType, Status: metav1.ConditionFalse},
+				}
+			}),
+			binding("withhold", func(b *clusterv1beta2.ManagedClusterSetBinding) {
+				b.Labels = map[string]string{contract.LabelPublish: "false"}
+			}),
+			orders.Changes(orders.Placements, "n1", "p1", "unpublish", func(p *clusterv1beta1.Placement) { p.Labels = nil }),
+			orders.Changes(orders.Namespaces, "", "n1", "begin to delete", orders.Terminating[*metav1.PartialObjectMetadata]),
+			{Name: "choose none", Do: func(s *orders.State) { s.Place("n1", "p1") }},
+		},
+	}
+}
+
+// losing: another client deletes a profile to which a slice refers.
+func losing(begin func(*orders.State)) orders.Scenario {
+	return orders.Scenario{
+		Name: "losing", Pairs: orders.PairsOf("n1", "c1"), Budget: 2, Crashes: 0, Ticks: 0, Begin: begin,
+		Changes: []orders.Change{
+			orders.Deletes(orders.Profiles, "n1", "c1"),
+			orders.Changes(orders.Clusters, "", "c1", "reject", func(c *clusterv1.ManagedCluster) {
+				c.Spec.HubAcceptsClient = false
+			}),
+		},
+	}
+}
+
+// leaving: the Placement ceases to choose a cluster that another one still chooses, or must be taken for lost.
+func leaving(begin func(*orders.State)) orders.Scenario {
+	return orders.Scenario{
+		Name: "leaving", Pairs: orders.PairsOf("n1", "c1"), Budget: 2, Crashes: 0, Tick: 2 * time.Second, Ticks: 1,
+		Begin: func(s *orders.State) {
+			begin(s)
+			s.AddPlacement("n1", "p2")
+			s.Place("n1", "p2", "c1")
+			s.AddDefinition(rule.DecisionCRD)
+		},
+		Changes: []orders.Change{
+			{Name: "slice none", Do: func(s *orders.State) { s.Slice("n1", "p1") }},
+			{Name: "select none", Do: func(s *orders.State) { s.Schedule("n1", "p1", 0) }},
+			orders.Loses(rule.DecisionCRD, orders.Decisions),
+			orders.Recreates(rule.DecisionCRD),
 		},
 	}
 }

@@ -89,7 +89,7 @@ func (r *Rule) settleDecisions(
 		return o, result.Unsettled(left, whyMoving, moving...), 0, nil
 	}
 	choosing, err := r.mayChoose(ctx, o, pair.Name, since, left == 0)
-	if err != nil || choosing == "" {
+	if choosing == "" {
 		return o, result, 0, err
 	}
 	return o, result.Unsettled(kube.Sooner(left, rule.LagRecheck), whyMoving, choosing), 0, nil
@@ -165,7 +165,7 @@ func (r *Rule) settleWidening(
 		return r.settleStart(pair.Namespace, o, result), nil
 	}
 	left, err := r.vanished(ctx, pair.Namespace, o.Lost, r.clock.Now())
-	if err != nil || left == 0 {
+	if left == 0 {
 		return result, err
 	}
 	return result.Vanished(left, o.Lost...), nil

@@ -141,7 +141,7 @@ func (r *Rule) leftMoving(
 	}
 	o := rule.Observation{Placements: []rule.ObservedPlacement{choice.Observed}, Lagging: choice.Lagging}
 	choosing, err := r.mayChoose(ctx, o, cluster, since, left == 0)
-	if choosing == "" || err != nil {
+	if choosing == "" {
 		return 0, err
 	}
 	return cmp.Or(left, rule.LagRecheck), nil

@@ -360,11 +360,10 @@ func placementsAnswer(o Observation) (a Answer, why string, undecided []string) 
 // cluster was not chosen, even if another slice was not written, and the sum is wrong. If
 // slices list clusters that are no longer selected, none has to be missing.
 func UndecidedAbout(p ObservedPlacement, cluster string) string {
-	reason := unscheduledReason(p)
-	if reason == "" && !p.spans(cluster) && p.surplus() < 0 {
-		reason = UndecidedReason(p)
+	if p.spans(cluster) || p.surplus() >= 0 {
+		return unscheduledReason(p)
 	}
-	return reason
+	return UndecidedReason(p)
 }
 
 // UndecidedReason returns why a Placement's decisions do not say what it chooses, or "".

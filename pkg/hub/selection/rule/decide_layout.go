@@ -61,7 +61,7 @@ func layoutOf(decisions []clusterv1beta1.PlacementDecision) *layout {
 		r, sorted := rangeOf(decision)
 		if i > 0 {
 			before := l.ranges[i-1]
-			l.unlike = l.unlike || before.count != fullSlice || r.count == 0 || r.first <= before.last
+			l.unlike = l.unlike || before.count != fullSlice || r.first <= before.last
 		}
 		l.unlike = l.unlike || !sorted || r.count > fullSlice
 		l.ranges = append(l.ranges, r)
@@ -100,10 +100,7 @@ func rangeOf(decision *clusterv1beta1.PlacementDecision) (r nameRange, sorted bo
 // slice is of the state before or after, it would contain the cluster. Before the first slice
 // and behind one that is not full there is no other slice.
 func (l *layout) mayMove(cluster string) bool {
-	switch {
-	case l == nil:
-		return false
-	case l.grouped, l.unlike:
+	if l.grouped || l.unlike {
 		return true
 	}
 	at, inside := l.find(cluster)
@@ -112,9 +109,6 @@ func (l *layout) mayMove(cluster string) bool {
 
 // spans reports whether one slice has names on both sides of a cluster's.
 func (l *layout) spans(cluster string) bool {
-	if l == nil {
-		return false
-	}
 	_, inside := l.find(cluster)
 	return inside
 }
@@ -130,8 +124,7 @@ func (l *layout) find(name string) (at int, inside bool) {
 // mayHide reports whether the slices are of a kind in which a chosen cluster may be missing
 // for a moment, regardless of its name.
 func (l *layout) mayHide() bool {
-	return l != nil &&
-		(l.grouped || l.unlike || len(l.ranges) > 1 || len(l.ranges) == 1 && l.ranges[0].count == fullSlice)
+	return l.grouped || l.unlike || len(l.ranges) > 1 || len(l.ranges) == 1 && l.ranges[0].count == fullSlice
 }
 
 // MayMove reports whether a cluster for which the Placement does not decide may be on its

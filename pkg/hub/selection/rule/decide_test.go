@@ -48,7 +48,7 @@ func withBinding(change func(*Binding)) func(*Observation) {
 func chooser(name string, decides bool, n int, changes ...func(*ObservedPlacement)) ObservedPlacement {
 	p := ObservedPlacement{
 		Placement: ocmtest.Publishing(name, n),
-		Decides:   decides, Tally: Tally{decisions: n, Slices: 1, versions: 5},
+		Decides:   decides, Tally: Tally{decisions: n, Slices: 1, versions: 5, layout: &layout{}},
 	}
 	for _, change := range changes {
 		change(&p)

@@ -16,7 +16,7 @@ type Tally struct {
 	Slices   int
 	versions uint64
 
-	// layout is nil if there is none to look at.
+	// layout is nil only in a Tally that was not made by TallyOf.
 	layout *layout
 }
 
