@@ -11,11 +11,13 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/ptr"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 )
 
 var (
@@ -24,7 +26,7 @@ var (
 		"so another manager may be the leader, and nothing is written")
 
 	// errRestored is the error of a manager whose caches show a state that the hub has lost.
-	errRestored = errors.New("the lease of the leader election is older than it was, so the hub was restored: " +
+	errRestored = errors.New("the lease of the leader election has an older version than before, so the hub was restored: " +
 		"this manager writes nothing more, and must start again")
 )
 
@@ -40,9 +42,10 @@ const awaitRenewal = 20 * time.Millisecond
 //     failed to renew the Lease for renewDeadline, although another manager may have taken over long before.
 //   - After an outage, writes wait until the Lease was renewed: that succeeds at once only if the hub has
 //     not lost the last renewal.
-//   - Once the hub shows an older Lease than before, all requests for the Lease and all writes fail, and
-//     fence.restored is called. A manager that stands by also sees that. A Lease that was deleted and
-//     recreated says nothing.
+//   - Once the hub shows the Lease at an older version than before, all requests for the Lease and all
+//     writes fail, and fence.restored is called. A manager that stands by also sees that. Versions of
+//     other objects say less: the counter of a restored hub soon exceeds them, but the Lease gets a new
+//     one only if a manager renews it, and a renewal from the lost state is refused.
 //
 // Before the first renewal, nothing is held back: controllers are not running yet.
 func fenceWrites(cfg *rest.Config, f *fence) *rest.Config {
@@ -59,8 +62,8 @@ type fence struct {
 	restored func()           // it may be called several times
 
 	renewed atomic.Pointer[time.Time] // when the last successful renewal was sent; nil before the first
-	seen    atomic.Pointer[coordinationv1.Lease]
-	isOver  atomic.Bool // the hub has lost the state that this manager knows
+	version atomic.Pointer[string]    // of the Lease; nil before it was seen
+	isOver  atomic.Bool               // the hub has lost the state that this manager knows
 }
 
 type fencedWrites struct {
@@ -70,7 +73,9 @@ type fencedWrites struct {
 
 // RoundTrip implements http.RoundTripper.
 func (f fencedWrites) RoundTrip(req *http.Request) (*http.Response, error) {
-	isLease := strings.Contains(req.URL.Path, "/apis/coordination.k8s.io/") // after the path of the URL, if it has one
+	query := req.URL.Query()
+	// After the path of the hub's URL, if it has one.
+	isLease := strings.Contains(req.URL.Path, "/apis/coordination.k8s.io/") && !query.Has("dryRun") && !query.Has("watch")
 	if req.Method == http.MethodGet && !isLease {
 		return f.next.RoundTrip(req)
 	}
@@ -88,22 +93,24 @@ func (f fencedWrites) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil || resp.StatusCode >= http.StatusMultipleChoices {
 		return resp, err
 	}
-	if err := f.observe(resp, req.Method != http.MethodGet); err != nil {
+	isOurs, err := f.observe(resp)
+	if err != nil {
 		_ = resp.Body.Close() // the error says more
 		return nil, err
 	}
-	if req.Method != http.MethodGet {
+	if isOurs && req.Method != http.MethodGet {
 		f.renewed.Store(&now)
 	}
 	return resp, nil
 }
 
-// hold returns when a request may be sent.
+// hold returns when a request may be sent. It does not wait for the end of an outage that begins meanwhile.
 func (f *fence) hold(ctx context.Context, isLease bool) error {
 	if isLease && !f.isOver.Load() {
 		return nil
 	}
-	err := wait.PollUntilContextCancel(ctx, awaitRenewal, true, func(context.Context) (bool, error) {
+	outage := f.outage()
+	return wait.PollUntilContextCancel(ctx, awaitRenewal, true, func(context.Context) (bool, error) {
 		last := f.renewed.Load()
 		switch {
 		case f.isOver.Load():
@@ -113,44 +120,35 @@ func (f *fence) hold(ctx context.Context, isLease bool) error {
 		case elapsed(*last, f.clock.Now()) > f.limit:
 			return false, errNotRenewed
 		}
-		return !last.Before(f.outage()), nil
+		return !last.Before(outage), nil
 	})
-	return err
 }
 
-// observe compares the Lease in a response with the one before, and leaves the response readable. It
-// cannot be older if this manager has just renewed it.
-func (f *fence) observe(resp *http.Response, isRenewed bool) error {
+// observe reports whether a response has the Lease, compares its version with the one before, and leaves
+// the response readable.
+func (f *fence) observe(resp *http.Response) (isOurs bool, err error) {
 	body, err := io.ReadAll(resp.Body)
 	if err != nil {
-		return err
+		return false, err
 	}
 	_ = resp.Body.Close() // it has been read
 	resp.Body = io.NopCloser(bytes.NewReader(body))
 	object, _, err := scheme.Codecs.UniversalDeserializer().Decode(body, nil, nil)
 	lease, isLease := object.(*coordinationv1.Lease)
-	if err != nil || !isLease {
-		return nil //nolint:nilerr // its metadata only; or the leader election reports it
+	if err != nil || !isLease || lease.Name != contract.LeaseName {
+		return false, nil //nolint:nilerr // the leader election reports it
 	}
-	if before := f.seen.Swap(lease); before != nil && !isRenewed && isOlder(lease, before) {
+	version := lease.ResourceVersion
+	before := f.version.Swap(&version)
+	if before == nil {
+		return true, nil
+	}
+	if order, err := resourceversion.CompareResourceVersion(version, *before); err == nil && order < 0 {
 		f.isOver.Store(true)
 		f.restored()
-		return errRestored
+		return true, errRestored
 	}
-	return nil
-}
-
-// isOlder reports whether a Lease precedes what was seen of it before: its holder had been replaced fewer
-// times, or the same one had not yet renewed it.
-func isOlder(lease, before *coordinationv1.Lease) bool {
-	was, is := ptr.Deref(before.Spec.LeaseTransitions, 0), ptr.Deref(lease.Spec.LeaseTransitions, 0)
-	switch {
-	case lease.UID != before.UID:
-		return false
-	case is != was:
-		return is < was
-	}
-	return lease.Spec.RenewTime.Before(before.Spec.RenewTime)
+	return true, nil
 }
 
 // elapsed returns the time between two moments. The monotonic clock may stand still while a machine

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -18,7 +19,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
-	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/watch"
 )
 
@@ -50,7 +50,6 @@ func ocmKinds() watch.Kinds {
 	return kinds
 }
 
-var leaseKind = schema.GroupVersionKind{Group: "coordination.k8s.io", Version: "v1", Kind: "Lease"}
 
 func addonKind(kind string) schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: addonv1beta1.GroupName, Version: "v1beta1", Kind: kind}
@@ -120,7 +119,7 @@ func waitForLease(ctx context.Context, live client.Reader, lease client.ObjectKe
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	look := func(ctx context.Context) (bool, error) {
-		err := live.Get(ctx, lease, kube.Partial(leaseKind))
+		err := live.Get(ctx, lease, &coordinationv1.Lease{}) // whole, so that fenceWrites knows it before there are caches
 		return err == nil || apierrors.IsForbidden(err), nil
 	}
 	if err := wait.PollUntilContextCancel(ctx, leaseLook, true, look); err != nil {

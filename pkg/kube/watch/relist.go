@@ -47,15 +47,16 @@ func RelistAfterOutage(cfg *rest.Config, within time.Duration) (*rest.Config, *O
 	cfg = rest.CopyConfig(cfg)
 	outages := &Outages{}
 	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return &relistAfterOutage{next: next, within: within, outages: outages}
+		return &relistAfterOutage{next: next, within: within, all: outages}
 	})
 	return cfg, outages
 }
 
 type relistAfterOutage struct {
-	next    http.RoundTripper
-	within  time.Duration
-	outages *Outages // of all clients
+	next   http.RoundTripper
+	within time.Duration
+	own    Outages  // of this client
+	all    *Outages // of all clients
 
 	// listed has the watchKeys whose last attempt to list by a watch failed: the reflector sends
 	// a plain LIST, and its next watch begins with what that returned.
@@ -105,13 +106,14 @@ func isTrue(parameter string) bool { return parameter == "true" || parameter == 
 func (r *relistAfterOutage) interrupted(ctx context.Context) {
 	if ctx.Err() == nil {
 		now := time.Now()
-		r.outages.last.Store(&now)
+		r.own.last.Store(&now)
+		r.all.last.Store(&now)
 	}
 }
 
 // recovered reports whether there was an outage shortly before.
 func (r *relistAfterOutage) recovered() bool {
-	return time.Since(r.outages.Last()) < outageKnown
+	return time.Since(r.own.Last()) < outageKnown
 }
 
 // watchBody ends a watch with an error if its objects are to be listed again: a reflector

@@ -69,7 +69,7 @@ func TestWhichWatchesListAgain(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			server := &test.answer
-			transport := &relistAfterOutage{next: server, outages: &Outages{}}
+			transport := &relistAfterOutage{next: server, all: &Outages{}}
 			send := func(path string) (*http.Response, error) {
 				req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, path, nil)
 				apitest.Must(t, err)
@@ -117,7 +117,7 @@ func TestTheErrorMakesAReflectorList(t *testing.T) {
 // one that resumes.
 func TestOneListPerOutage(t *testing.T) {
 	server := &answer{}
-	transport := &relistAfterOutage{next: server, outages: &Outages{}}
+	transport := &relistAfterOutage{next: server, all: &Outages{}}
 	const listing = "watch=true&resourceVersion=7&sendInitialEvents=true"
 	watch := func(query, accept string, says answer) (isCut bool) {
 		t.Helper()
@@ -168,7 +168,7 @@ func TestOneListPerOutage(t *testing.T) {
 // What the client ends itself is no outage.
 func TestStoppedWatchesAreNoOutage(t *testing.T) {
 	server := &answer{status: 200}
-	transport := &relistAfterOutage{next: server, outages: &Outages{}}
+	transport := &relistAfterOutage{next: server, all: &Outages{}}
 	ctx, cancel := context.WithCancel(t.Context())
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "/watched?watch=true&resourceVersion=7", nil)
 	apitest.Must(t, err)
