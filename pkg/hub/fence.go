@@ -26,8 +26,8 @@ var (
 		"so another manager may be the leader, and nothing is written")
 
 	// errRestored is the error of a manager whose caches show a state that the hub has lost.
-	errRestored = errors.New("the lease of the leader election has an older version than before, so the hub was restored: " +
-		"this manager writes nothing more, and must start again")
+	errRestored = errors.New("the lease of the leader election has an older version than before, so the hub was " +
+		"restored: this manager writes nothing more, and must start again")
 )
 
 // awaitRenewal is how often a write that waits for the next renewal looks whether it has come.

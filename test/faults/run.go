@@ -248,7 +248,7 @@ func (r *running) report(got *result, fault proxy.Kind) error {
 // restored hub has lost.
 func mayEnd(fault proxy.Kind, how string) bool {
 	_, isPaused := pauseFor[fault]
-	return isPaused || fault == restored && (strings.Contains(how, "so the hub was restored") ||
+	return isPaused || fault == restored && (strings.Contains(how, "restored: this manager writes nothing more") ||
 		strings.Contains(how, "leader election lost")) // while the API server knows no roles yet
 }
 
