@@ -26,6 +26,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/kinds"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/metrics"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/notices"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/policies"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/upstream"
@@ -170,6 +171,10 @@ func addControllers(ctx context.Context, mgr manager.Manager, opts *Options, cou
 	if err != nil {
 		return fmt.Errorf("adding the gate for OCM's own ClusterProfiles: %w", err)
 	}
+	events, err := notices.Add(mgr, clock.RealClock{})
+	if err != nil {
+		return err
+	}
 	references, err := addDecisions(mgr, opts, rule, definitions)
 	if err != nil {
 		return fmt.Errorf("adding the decisions controllers: %w", err)
@@ -184,6 +189,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, opts *Options, cou
 		Workers:      opts.Workers, WorkersPerNamespace: opts.WorkersPerNamespace,
 		Access:     resolver,
 		References: references,
+		Events:     events,
 		Metrics:    counts,
 		Clock:      clock.RealClock{},
 	})
@@ -202,6 +208,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, opts *Options, cou
 		UpstreamSyncer: syncer,
 		ServiceAccount: opts.serviceAccount(),
 		Workers:        opts.Workers, WorkersPerNamespace: opts.WorkersPerNamespace,
+		Events:  events,
 		Metrics: counts,
 		Clock:   clock.RealClock{},
 	})

@@ -3,7 +3,18 @@ package kube
 import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	toolscache "k8s.io/client-go/tools/cache"
 )
+
+// Trimmed returns the transform of a cache that trims objects of one type and keeps others.
+func Trimmed[T any](trim func(T) T) toolscache.TransformFunc {
+	return func(in any) (any, error) {
+		if obj, ok := in.(T); ok {
+			return trim(obj), nil
+		}
+		return in, nil
+	}
+}
 
 // TrimMeta returns the metadata that identifies, selects and ends an object: without
 // annotations, finalizers, owners and managed fields. It serves transforms of caches.
@@ -20,8 +31,8 @@ func TrimMeta(full metav1.ObjectMeta) metav1.ObjectMeta {
 	}
 }
 
-// OnlyLabels returns the labels with these keys, nil if there are none. Any user who may
-// write an object may give it a megabyte of labels.
+// OnlyLabels returns the labels, or annotations, with these keys, nil if there are none. Any user
+// who may write an object may give it a megabyte of them.
 func OnlyLabels(labels map[string]string, keys ...string) map[string]string {
 	var kept map[string]string
 	for _, key := range keys {

@@ -123,7 +123,7 @@ func newResolver(c client.WithWatch, opts Options) *Resolver {
 	r := &Resolver{opts: opts, ready: make(chan struct{})}
 	r.observer = newObserver(c, opts, listener{
 		shared:  func() { r.trigger.Enqueue(onlyKey) },
-		addon:   r.notify,
+		addon:   r.subscribed.Tell,
 		cluster: r.notifyIfUsed,
 	})
 	if opts.Namespace != "" {

@@ -523,7 +523,7 @@ func TestAnUncertaintyThatIsOverIsNotReported(t *testing.T) {
 		"it goes on": {plan{problems: uncertain}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := &Reconciler{outcomes: report.NewOutcomes(func(string) {}, nil, 0)}
+			r := &Reconciler{outcomes: report.NewOutcomes(func(string) {}, func(string) {}, nil)}
 			r.outcomes.Set(account, report.Outcome{Problems: uncertain})
 			r.report(observed{key: account, known: true}, test.plan, effect{undecided: true})
 			if got := r.outcomes.Of("c"); len(got) != test.known {

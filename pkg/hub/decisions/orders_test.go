@@ -70,7 +70,7 @@ func (c *referring) Start(w *orders.World) map[string]any {
 			allowed: map[types.NamespacedName]struct{}{}, refused: kube.SetIndex[string, string]{},
 			adding: kube.SetIndex[types.NamespacedName, string]{},
 		},
-		"expected slices": kube.NewExpectations(),
+		"expected slices": &kube.Expectations{},
 		"unseen":          &kube.Memory[types.NamespacedName, unseen]{},
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory/profiles"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/notices"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 )
 
@@ -35,8 +36,10 @@ func (w *world) startWithProfiles(forbidden *atomic.Bool) {
 	guard := inventory.GuardFunc(func(context.Context) (profiles.Verdict, error) {
 		return profiles.Verdict{Allowed: !forbidden.Load(), Reason: "UpstreamGateOn"}, nil
 	})
-	_, err := inventory.Add(w.T.Context(), mgr, inventory.Options{
-		Rule: rule, Guard: guard, References: w.refs, Clock: w.time,
+	events, err := notices.Add(mgr, w.time)
+	apitest.Must(w.T, err)
+	_, err = inventory.Add(w.T.Context(), mgr, inventory.Options{
+		Rule: rule, Guard: guard, References: w.refs, Events: events, Clock: w.time,
 	})
 	apitest.Must(w.T, err)
 	w.stop = apitest.Run(w.whole, mgr.Start)

@@ -62,7 +62,7 @@ func newReconciler(reader client.Reader, writer client.Client, opts Options) *Re
 		writer:       writer,
 		clock:        opts.Clock,
 		events:       notices.NewReporter(reader, writer, opts.Clock, ControllerName, eventAction),
-		expectations: kube.NewExpectations(),
+		expectations: &kube.Expectations{},
 		unseen:       &kube.Memory[types.NamespacedName, unseen]{},
 	}
 }
@@ -240,7 +240,7 @@ func (r *Reconciler) askAbout(
 			return err
 		}
 		if profile == nil || !selection.IsOurs(profile) || profile.DeletionTimestamp != nil {
-			r.references.enqueue(pair)
+			r.references.released.Tell(pair)
 		}
 	}
 	return nil

@@ -291,11 +291,10 @@ func TestEventsOfAClusterThatChangesTooOften(t *testing.T) {
 	counts := metrics.New(metrics.Options{})
 	s.r.outcomes.Metrics = counts
 	const every = 10 * time.Second
-	reporter := report.NewReporter(s.cache, s.Client, s.rule, s.r.outcomes, s.time, every)
+	tell := s.reporter(every)
 	notes := func() (notes []string) {
 		t.Helper()
-		_, err := reporter.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: s.c.Name}})
-		apitest.Must(t, err)
+		tell(types.NamespacedName{Name: s.c.Name})
 		list := &eventsv1.EventList{}
 		s.MustList(list, client.InNamespace("default"))
 		for _, event := range list.Items {

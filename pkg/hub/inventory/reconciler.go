@@ -75,7 +75,7 @@ func newReconciler(writer client.Client, opts Options) *Reconciler {
 		clock:        opts.Clock,
 		outcomes:     report.NewOutcomes(),
 		members:      newMembers(opts.Rule),
-		expectations: kube.NewExpectations(),
+		expectations: &kube.Expectations{},
 		brake:        kube.Brake[types.NamespacedName]{Every: opts.WriteEvery},
 	}
 	r.outcomes.Metrics = opts.Metrics

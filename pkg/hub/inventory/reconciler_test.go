@@ -35,6 +35,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory/profiles"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory/report"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/notices"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/watch"
@@ -202,6 +203,21 @@ func (s *stepper) settled() {
 	s.T.Helper()
 	if result := s.mustStep(); result != (reconcile.Result{}) {
 		s.T.Fatalf("there is more to do: %+v", result)
+	}
+}
+
+// reporter returns what creates the events that are due in a scope, and returns when to do it
+// again.
+func (s *stepper) reporter(every time.Duration) func(scope types.NamespacedName) (again time.Duration) {
+	reports := report.Reports(s.rule, s.r.outcomes, s.time, every)
+	events := notices.NewReporter(s.cache, s.r.writer, s.time, reports.Controller, reports.Action)
+	return func(scope types.NamespacedName) time.Duration {
+		s.T.Helper()
+		current, err := reports.Current(s.T.Context(), scope)
+		apitest.Must(s.T, err)
+		again, err := events.Report(s.T.Context(), scope, current)
+		apitest.Must(s.T, err)
+		return again
 	}
 }
 

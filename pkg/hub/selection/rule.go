@@ -61,10 +61,10 @@ type Rule struct {
 func New(cache Cache, live client.Reader, definitions *watch.Definitions, clock clock.PassiveClock) *Rule {
 	rule := &Rule{
 		cache: cache, clock: clock, definitions: definitions,
-		settling: newSettling(), changes: newChangeTracker(),
+		settling: newSettling(), changes: &changeTracker{},
 		live: newLiveReads(live, clock), granting: newLiveReads(live, clock),
 	}
-	definitions.Subscribe(rule.changes.announceDefinitions, CRDs()...)
+	definitions.Subscribe(rule.changes.definitions.Tell, CRDs()...)
 	return rule
 }
 
@@ -76,7 +76,7 @@ func (r *Rule) Prepare(ctx context.Context) error {
 		return err
 	}
 	r.ready.Store(true)
-	r.changes.announceDefinitions(ctx)
+	r.changes.definitions.Tell(ctx)
 	return nil
 }
 
@@ -87,7 +87,7 @@ func (r *Rule) PrepareWithoutProfiles(ctx context.Context) error {
 	if err := r.prepare(ctx, false); err != nil {
 		return err
 	}
-	r.changes.announceDefinitions(ctx)
+	r.changes.definitions.Tell(ctx)
 	return nil
 }
 
@@ -116,7 +116,7 @@ func (r *Rule) prepare(ctx context.Context, profiles bool) error {
 		return fmt.Errorf("caching ClusterManagementAddOns: %w", err)
 	}
 	if !r.followsInstall {
-		if _, err := definitions.AddEventHandler(r.onInstallStrategy()); err != nil {
+		if _, err := definitions.AddEventHandler(kube.OnEvent(r.onInstallStrategy)); err != nil {
 			return fmt.Errorf("following the install strategy: %w", err)
 		}
 		r.followsInstall = true
@@ -363,7 +363,7 @@ func (r *Rule) confirmed(ctx context.Context, result rule.Result) (rule.Result, 
 func (r *Rule) Routes(remembered routes.Remembered) routes.Routes {
 	return routes.New(routes.Rule{
 		Reader: r.cache, Settling: r.settling, IsInstall: r.isInstall,
-		Touched: r.changes.announce, InstallChanged: r.changes.announceInstall,
+		Touched: r.changes.early.Tell, InstallChanged: r.changes.install.Tell,
 	}, remembered)
 }
 
@@ -376,13 +376,15 @@ func (r *Rule) Track(pair types.NamespacedName, answer rule.Answer, profile *inv
 // Subscribe makes Track call changed for a pair whose answer has changed, or whose profile
 // was created, deleted or began to be deleted, or got or lost the mark. changed must return
 // at once.
-func (r *Rule) Subscribe(changed func(pair types.NamespacedName)) { r.changes.subscribe(changed) }
+func (r *Rule) Subscribe(changed func(pair types.NamespacedName)) {
+	r.changes.changed.Subscribe(changed)
+}
 
 // SubscribeEarly makes the routes call touched for every pair that an event concerns,
 // before the pair is reconciled, and often without any change for it. So withdrawals need
 // not wait for the pair's turn. touched must return at once.
 func (r *Rule) SubscribeEarly(touched func(pair types.NamespacedName)) {
-	r.changes.subscribeEarly(touched)
+	r.changes.early.Subscribe(touched)
 }
 
 // Selected applies the rule to a pair as the caches are. withdrawing says that a No would

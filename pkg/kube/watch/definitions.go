@@ -93,18 +93,12 @@ type Definitions struct {
 	trigger Trigger // for CRDs that are followed from now on
 
 	mu          sync.Mutex
-	known       map[string]*definition // by the name of the CRD
-	subscribers []subscriber
+	known       map[string]*definition                 // by the name of the CRD
+	subscribers map[string][]func(ctx context.Context) // likewise
 
 	// newest is when an object of any of the kinds was last added: while objects of one are
 	// being restored, those of another may follow.
 	newest time.Time
-}
-
-// subscriber is notified when the state of one of some kinds has changed.
-type subscriber struct {
-	crds    []string
-	changed func(ctx context.Context)
 }
 
 // definition is what is known about one CRD.
@@ -137,7 +131,9 @@ type definition struct {
 // NewDefinitions returns Definitions that know of no kind. live must bypass every cache. One
 // instance serves all kinds that may be restored together.
 func NewDefinitions(live client.Reader, clock clock.PassiveClock) *Definitions {
-	return &Definitions{live: live, clock: clock, known: map[string]*definition{}}
+	return &Definitions{
+		live: live, clock: clock, known: map[string]*definition{}, subscribers: map[string][]func(context.Context){},
+	}
 }
 
 // Follow begins to follow kinds, whose informers must have synced. crds reads a cache of
@@ -240,7 +236,7 @@ func (d *Definitions) followGrowth(ctx context.Context, sources []Source) error 
 		if source.OwnWork {
 			continue
 		}
-		registration, err := objects.AddEventHandler(d.onGrowth())
+		registration, err := objects.AddEventHandler(kube.OnEvent(d.onGrowth))
 		if err != nil {
 			return fmt.Errorf("following %s: %w", source.CRD, err)
 		}
@@ -419,7 +415,9 @@ func (r *liveRead) read(
 func (d *Definitions) Subscribe(changed func(ctx context.Context), crds ...string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.subscribers = append(d.subscribers, subscriber{crds: crds, changed: changed})
+	for _, crd := range crds {
+		d.subscribers[crd] = append(d.subscribers[crd], changed)
+	}
 }
 
 // AddTo registers the controller that follows the CRDs and notifies the subscribers. The
@@ -450,12 +448,10 @@ func (d *Definitions) AddTo(mgr manager.Manager, controller string) error {
 
 func (d *Definitions) announce(ctx context.Context, crd string) {
 	d.mu.Lock()
-	subscribers := slices.Clone(d.subscribers)
+	subscribers := d.subscribers[crd]
 	d.mu.Unlock()
-	for _, to := range subscribers {
-		if slices.Contains(to.crds, crd) {
-			to.changed(ctx)
-		}
+	for _, changed := range subscribers {
+		changed(ctx)
 	}
 }
 
@@ -534,20 +530,17 @@ func (d *Definitions) added(at time.Time) {
 	}
 }
 
-// onGrowth returns an event handler that records when an informer's objects were added:
-// existing ones when they were created, later ones when they arrive.
-func (d *Definitions) onGrowth() toolscache.ResourceEventHandler {
-	return toolscache.ResourceEventHandlerDetailedFuncs{
-		AddFunc: func(obj any, isInInitialList bool) {
-			object, ok := obj.(client.Object)
-			d.mu.Lock()
-			defer d.mu.Unlock()
-			switch {
-			case !isInInitialList:
-				d.added(d.clock.Now())
-			case ok:
-				d.added(object.GetCreationTimestamp().Time)
-			}
-		},
+// onGrowth records when an informer's objects were added: existing ones when they were created,
+// later ones when they arrive.
+func (d *Definitions) onGrowth(before, after client.Object, initial bool) {
+	if before != nil {
+		return
 	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	at := d.clock.Now()
+	if initial {
+		at = after.GetCreationTimestamp().Time
+	}
+	d.added(at)
 }

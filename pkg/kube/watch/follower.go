@@ -91,15 +91,11 @@ func NewFollower(c client.WithWatch, follow Follow) *Follower {
 			follow.Failed(err)
 		}
 	})
-	handled, _ := f.informer.AddEventHandler(toolscache.ResourceEventHandlerDetailedFuncs{
-		AddFunc: func(obj any, initial bool) {
-			if !initial || !follow.SkipInitial {
-				follow.Changed(nil, objectOf(obj))
-			}
-		},
-		UpdateFunc: func(before, after any) { follow.Changed(objectOf(before), objectOf(after)) },
-		DeleteFunc: func(obj any) { follow.Changed(objectOf(obj), nil) },
-	})
+	handled, _ := f.informer.AddEventHandler(kube.OnEvent(func(before, after client.Object, initial bool) {
+		if !initial || !follow.SkipInitial {
+			follow.Changed(before, after)
+		}
+	}))
 	f.handlersDone = handled.HasSynced
 	return f
 }

@@ -12,7 +12,6 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory/profiles"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/metrics"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
-	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/watch"
 )
 
 // Outcomes holds, in memory, the outcome of each pair, and notifies the reporters: for a
@@ -20,11 +19,10 @@ import (
 // expects a profile has no entry.
 type Outcomes struct {
 	// StatusChanged is called when the condition of a cluster, or of every cluster if the name is
-	// empty, may have changed. If nil, no condition is reported.
+	// empty, may have changed. ScopeChanged is called with each scope of Reports in which
+	// something has changed.
 	StatusChanged func(cluster string)
-
-	// Trigger enqueues the scope of a Reporter in which something has changed.
-	Trigger watch.Trigger
+	ScopeChanged  func(scope types.NamespacedName)
 
 	// Metrics count the outcomes; nil disables them.
 	Metrics *metrics.Metrics
@@ -61,13 +59,11 @@ type Removal struct {
 // reportedFor is for how long what happened once is reported.
 const reportedFor = 10 * time.Minute
 
-// reportDelay turns a burst of changes in a namespace into one event.
-const reportDelay = time.Second
-
-// NewOutcomes returns empty outcomes.
+// NewOutcomes returns empty outcomes, of whose changes no one is notified.
 func NewOutcomes() *Outcomes {
 	return &Outcomes{
-		Trigger:      watch.Trigger{Delay: reportDelay},
+		StatusChanged: func(string) {}, ScopeChanged: func(types.NamespacedName) {},
+
 		pairs:        map[types.NamespacedName]Outcome{},
 		namespaces:   kube.SetIndex[string, string]{},
 		clusters:     kube.SetIndex[string, string]{},
@@ -100,7 +96,8 @@ func (o *Outcomes) replace(pair types.NamespacedName, value Outcome, keep bool) 
 	if changed {
 		o.Metrics.MovePair(pair.Namespace, countedAs(before, known), countedAs(value, keep))
 		o.holdBack(pair, before.HeldBack, value.HeldBack)
-		o.enqueueReports(pair)
+		o.StatusChanged(pair.Name)
+		o.ScopeChanged(types.NamespacedName{Namespace: pair.Namespace})
 	}
 }
 
@@ -120,7 +117,7 @@ func (o *Outcomes) holdBack(pair types.NamespacedName, before, now bool) {
 		more = -1
 	}
 	o.Metrics.HoldBackProfiles(more)
-	o.Trigger.Enqueue(types.NamespacedName{Name: pair.Name})
+	o.ScopeChanged(types.NamespacedName{Name: pair.Name})
 }
 
 // heldBack returns the namespaces in which changes of a cluster's profile are held back.
@@ -148,7 +145,7 @@ func (o *Outcomes) RemovedInconclusively(
 		}
 		o.inconclusive[placement][cluster] = removal
 		o.mu.Unlock()
-		o.Trigger.Enqueue(types.NamespacedName{Namespace: placement.Namespace})
+		o.ScopeChanged(types.NamespacedName{Namespace: placement.Namespace})
 	}
 }
 
@@ -182,7 +179,7 @@ func (o *Outcomes) Overruled(pair types.NamespacedName, names []string, now time
 	}
 	o.overruledAt[pair.Namespace][pair.Name] = overruling{at: now, names: names[:min(len(names), profiles.MaxNames+1)]}
 	o.mu.Unlock()
-	o.Trigger.Enqueue(types.NamespacedName{Namespace: pair.Namespace})
+	o.ScopeChanged(types.NamespacedName{Namespace: pair.Namespace})
 }
 
 // overruledIn returns, by cluster, the properties of a namespace's profiles that were
@@ -202,19 +199,6 @@ func (o *Outcomes) overruledIn(namespace string, now time.Time) map[string][]str
 		delete(o.overruledAt, namespace)
 	}
 	return names
-}
-
-func (o *Outcomes) enqueueReports(pair types.NamespacedName) {
-	o.EnqueueStatus(pair.Name)
-	o.Trigger.Enqueue(types.NamespacedName{Namespace: pair.Namespace})
-}
-
-// EnqueueStatus announces that the condition of a cluster, or of every cluster if the name
-// is empty, may have changed.
-func (o *Outcomes) EnqueueStatus(cluster string) {
-	if o.StatusChanged != nil {
-		o.StatusChanged(cluster)
-	}
 }
 
 // Get returns the outcome of a pair, and whether it has one.
