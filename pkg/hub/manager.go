@@ -181,7 +181,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, opts *Options, cou
 	}
 	profiles, err := inventory.Add(ctx, mgr, inventory.Options{
 		Rule:         rule,
-		Guard:        profileGuard{reader: mgr.GetClient(), gate: gate, counts: counts},
+		Guard:        profileGuard{reader: mgr.GetClient(), gate: gate, counts: counts}.verdict,
 		GuardObjects: guardObjects(),
 		GuardChanges: gate.Subscribe,
 		LabelAllow:   opts.LabelAllow,

@@ -1,6 +1,8 @@
 package kube
 
 import (
+	"slices"
+
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -62,26 +64,24 @@ func TrimRoleBinding(full *rbacv1.RoleBinding, labels ...string) *rbacv1.RoleBin
 	trimmed := &rbacv1.RoleBinding{
 		TypeMeta:   full.TypeMeta,
 		ObjectMeta: TrimMeta(full.ObjectMeta),
-		RoleRef: rbacv1.RoleRef{
-			APIGroup: Shorten(full.RoleRef.APIGroup, maxGranteeBytes),
-			Kind:     Shorten(full.RoleRef.Kind, maxGranteeBytes),
-			Name:     Shorten(full.RoleRef.Name, maxGranteeBytes),
-		},
+		RoleRef:    full.RoleRef,
+		Subjects:   slices.Clone(full.Subjects[:min(len(full.Subjects), maxGrantees)]),
 	}
 	trimmed.Labels = OnlyLabels(full.Labels, labels...)
-	for _, subject := range full.Subjects[:min(len(full.Subjects), maxGrantees)] {
-		trimmed.Subjects = append(trimmed.Subjects, rbacv1.Subject{
-			APIGroup:  Shorten(subject.APIGroup, maxGranteeBytes),
-			Kind:      Shorten(subject.Kind, maxGranteeBytes),
-			Namespace: Shorten(subject.Namespace, maxGranteeBytes),
-			Name:      Shorten(subject.Name, maxGranteeBytes),
-		})
+	trimmed.OwnerReferences = slices.Clone(full.OwnerReferences[:min(len(full.OwnerReferences), maxGrantees)])
+	shorten := func(texts ...*string) {
+		for _, text := range texts {
+			*text = Shorten(*text, maxGranteeBytes)
+		}
 	}
-	for _, owner := range full.OwnerReferences[:min(len(full.OwnerReferences), maxGrantees)] {
-		owner.APIVersion = Shorten(owner.APIVersion, maxGranteeBytes)
-		owner.Kind = Shorten(owner.Kind, maxGranteeBytes)
-		owner.Name = Shorten(owner.Name, maxGranteeBytes)
-		trimmed.OwnerReferences = append(trimmed.OwnerReferences, owner)
+	shorten(&trimmed.RoleRef.APIGroup, &trimmed.RoleRef.Kind, &trimmed.RoleRef.Name)
+	for i := range trimmed.Subjects {
+		subject := &trimmed.Subjects[i]
+		shorten(&subject.APIGroup, &subject.Kind, &subject.Namespace, &subject.Name)
+	}
+	for i := range trimmed.OwnerReferences {
+		owner := &trimmed.OwnerReferences[i]
+		shorten(&owner.APIVersion, &owner.Kind, &owner.Name)
 	}
 	return trimmed
 }

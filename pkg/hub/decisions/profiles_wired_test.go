@@ -33,9 +33,9 @@ func (w *world) startWithProfiles(forbidden *atomic.Bool) {
 	rule := selection.New(mgr.GetCache(), mgr.GetAPIReader(), definitions, w.time)
 	w.refs = NewReferences(mgr.GetCache())
 	apitest.Must(w.T, Add(mgr, Options{Rule: rule, References: w.refs, Definitions: definitions, Clock: w.time}))
-	guard := inventory.GuardFunc(func(context.Context) (profiles.Verdict, error) {
+	guard := func(context.Context) (profiles.Verdict, error) {
 		return profiles.Verdict{Allowed: !forbidden.Load(), Reason: "UpstreamGateOn"}, nil
-	})
+	}
 	events, err := notices.Add(mgr, w.time)
 	apitest.Must(w.T, err)
 	_, err = inventory.Add(w.T.Context(), mgr, inventory.Options{

@@ -58,8 +58,9 @@ type Options struct {
 	// Rule decides what is published where. Required.
 	Rule *selection.Rule
 
-	// Guard decides whether profiles may be written. Required.
-	Guard Guard
+	// Guard decides whether profiles may be written now. It reads caches only. After an error
+	// nothing is written, and it is called again. Required.
+	Guard func(ctx context.Context) (profiles.Verdict, error)
 
 	// GuardObjects are the kinds on which the guard's verdict depends, except for their
 	// status: after a change every pair is reconciled. The manager's cache must be
@@ -132,25 +133,12 @@ type References interface {
 	Subscribe(enqueue func(pair types.NamespacedName))
 }
 
-// Guard decides whether this addon may write profiles now.
-type Guard interface {
-	// Verdict reads caches only. After an error nothing is written, and Verdict is called
-	// again.
-	Verdict(ctx context.Context) (profiles.Verdict, error)
-}
-
-// GuardFunc is a function that is a Guard.
-type GuardFunc func(ctx context.Context) (profiles.Verdict, error)
-
-// Verdict calls the function.
-func (f GuardFunc) Verdict(ctx context.Context) (profiles.Verdict, error) { return f(ctx) }
-
 // inventory holds the controllers and their shared state.
 type inventory struct {
 	mgr    manager.Manager
+	reader client.Reader // caches
 	opts   Options
 	pairs  *Reconciler
-	status *statusSource
 	routes selection.Routes
 	ctx    context.Context // for reads from caches, which do not block
 
@@ -170,9 +158,8 @@ type inventory struct {
 
 	profileAPIError string // the last one, which was logged
 
-	counting       bool // whether the metrics count rejected claims
-	followsMembers bool // whether changes of member ids enqueue others' pairs
-	followsHeldIDs bool // whether changes of the ids that profiles have do, too
+	followsClusters bool // whether rejected claims are counted and changes of member ids followed
+	followsProfiles bool // whether changes of the ids that profiles have are
 
 	// started is true once the pairs are reconciled, by the controller. Without profiles that
 	// serves only to tell others what an event concerns.
@@ -195,6 +182,7 @@ func Add(ctx context.Context, mgr manager.Manager, opts Options) (conditions.Sou
 	pairs := newReconciler(mgr.GetClient(), opts)
 	i := &inventory{
 		mgr:    mgr,
+		reader: mgr.GetCache(),
 		opts:   opts,
 		pairs:  pairs,
 		routes: opts.Rule.Routes(pairs.outcomes),
@@ -202,8 +190,7 @@ func Add(ctx context.Context, mgr manager.Manager, opts Options) (conditions.Sou
 
 		everyTrigger: watch.Trigger{Delay: everyDelay},
 	}
-	pairs.freed = memberFollower{i}.askAgain
-	i.status = newStatusSource(mgr.GetCache(), opts, i.routes, pairs.outcomes)
+	pairs.freed = i.enqueueClaimants
 	if opts.Access != nil {
 		i.followAccess(ctx)
 	}
@@ -226,7 +213,7 @@ func Add(ctx context.Context, mgr manager.Manager, opts Options) (conditions.Sou
 		return nil, fmt.Errorf("following the install strategy: %w", err)
 	}
 	log.FromContext(ctx).V(1).Info("Added the inventory controllers", "labelAllow", opts.LabelAllow)
-	return i.status, nil
+	return statusSource{i}, nil
 }
 
 // addStart makes the manager start the pairs' controller, and that follow ClusterProfiles.
@@ -252,7 +239,7 @@ func (i *inventory) addStart() error {
 // may be about to.
 func (i *inventory) servesProfiles(ctx context.Context) (served, known bool, err error) {
 	key := types.NamespacedName{Name: selection.ProfileCRD}
-	crd, err := kube.Get(ctx, i.mgr.GetCache(), key, kube.Partial(kube.CRDKind))
+	crd, err := kube.Get(ctx, i.reader, key, kube.Partial(kube.CRDKind))
 	if err != nil || crd == nil || crd.DeletionTimestamp != nil {
 		return false, err == nil, err
 	}
@@ -292,16 +279,15 @@ func (i *inventory) start(ctx context.Context) error {
 	if i.withProfiles, err = i.prepare(ctx); err != nil {
 		return err
 	}
-	if i.opts.Metrics != nil {
-		if err := i.followOnce(ctx, &i.counting, &clusterv1.ManagedCluster{}, rejectedCounter{i.opts.Metrics}); err != nil {
-			return err
-		}
-	}
-	if err := i.followOnce(ctx, &i.followsMembers, &clusterv1.ManagedCluster{}, memberFollower{i}); err != nil {
+	clusters := kube.OnEvent(func(before, after *clusterv1.ManagedCluster, initial bool) {
+		countRejected(i.opts.Metrics, before, after)
+		i.followMembers(before, after, initial)
+	})
+	if err := i.followOnce(ctx, &i.followsClusters, &clusterv1.ManagedCluster{}, clusters); err != nil {
 		return err
 	}
 	if i.withProfiles {
-		if err := i.followHeldIDs(ctx); err != nil {
+		if err := i.followProfiles(ctx); err != nil {
 			return err
 		}
 	}
@@ -316,10 +302,10 @@ func (i *inventory) start(ctx context.Context) error {
 	return nil
 }
 
-// followHeldIDs makes claimants of a member id be reconciled when a profile gives it up. It may be
+// followProfiles makes claimants of a member id be reconciled when a profile gives it up. It may be
 // called again.
-func (i *inventory) followHeldIDs(ctx context.Context) error {
-	return i.followOnce(ctx, &i.followsHeldIDs, &inventoryv1alpha1.ClusterProfile{}, heldFollower{memberFollower{i}})
+func (i *inventory) followProfiles(ctx context.Context) error {
+	return i.followOnce(ctx, &i.followsProfiles, &inventoryv1alpha1.ClusterProfile{}, kube.OnEvent(i.followHeldIDs))
 }
 
 // followOnce adds a handler to the cache of a kind, unless that is done.
@@ -348,11 +334,11 @@ func (i *inventory) startProfiles(ctx context.Context) error {
 	if err := i.opts.Rule.Prepare(ctx); err != nil {
 		return err
 	}
-	if err := i.followHeldIDs(ctx); err != nil {
+	if err := i.followProfiles(ctx); err != nil {
 		return err
 	}
 	profiles := source.Kind(i.mgr.GetCache(), client.Object(&inventoryv1alpha1.ClusterProfile{}),
-		handler.EventHandler(&handler.EnqueueRequestForObject{}), kube.OnChange(versionChanged))
+		handler.EventHandler(&handler.EnqueueRequestForObject{}), notResync)
 	if err := i.controller.Watch(profiles); err != nil {
 		return fmt.Errorf("watching ClusterProfiles: %w", err)
 	}
@@ -367,10 +353,9 @@ func (i *inventory) addPairs(mgr manager.Manager) error {
 		Named(ControllerName).
 		WithOptions(i.queue().Controller())
 	if i.withProfiles {
-		b = b.Watches(
-			&inventoryv1alpha1.ClusterProfile{}, &handler.EnqueueRequestForObject{}, when(kube.OnChange(versionChanged)))
+		b = b.Watches(&inventoryv1alpha1.ClusterProfile{}, &handler.EnqueueRequestForObject{}, when(notResync))
 	}
-	b = i.routes.Watch(b, measured(contentChanged, i.opts.Metrics))
+	b = i.routes.Watch(b, measured(i.opts.Metrics))
 	for _, obj := range i.opts.GuardObjects {
 		b = b.Watches(obj, handler.EnqueueRequestsFromMapFunc(i.routes.AllPairs), guardMatters())
 	}
@@ -469,6 +454,9 @@ func atIntervals(ctx context.Context, changed <-chan struct{}, do func()) {
 		pause(askAgainEvery - everyDelay)
 	}
 }
+
+// notResync passes every change of a profile.
+var notResync = predicate.ResourceVersionChangedPredicate{}
 
 // guardMatters passes changes of a guard's object, except for the initial list: at the
 // start every pair is reconciled anyway.

@@ -62,7 +62,7 @@ func TestAFlappingClusterIsWrittenWithinItsBudget(t *testing.T) {
 			}
 			wire := &apitest.Wire{}
 			startManager(t, wire.Tap(asManager(t, wiredHub, w)), Options{
-				Guard: &switchGuard{}, LabelAllow: []string{"env"}, WriteEvery: every,
+				Guard: allowed, LabelAllow: []string{"env"}, WriteEvery: every,
 			})
 			w.synced(c.Name)
 			w.synced(quiet.Name)
@@ -252,7 +252,7 @@ func TestTheBudgetDelaysOnlyUpdates(t *testing.T) {
 		s.exhaust(every)
 		shown := s.mine().Status.Properties[0].Value
 		proxy := throughProxy([]byte("CA"), s.c.Name)
-		s.r.access = &givenAccess{access.Decision{Proxy: access.ProviderState{Known: true, Provider: &proxy}}}
+		s.r.opts.Access = &givenAccess{access.Decision{Proxy: access.ProviderState{Known: true, Provider: &proxy}}}
 		s.mustStep(patchStatus)
 		s.shows(shown, "prod")
 	})

@@ -166,7 +166,7 @@ func TestPairsFollowTheInstallStrategy(t *testing.T) {
 			definition := installedBy(install, placement.Name)
 			w.CleanUp(definition)
 			w.MustCreate(definition)
-			startManager(t, user, Options{Guard: &switchGuard{}})
+			startManager(t, user, Options{Guard: allowed})
 			w.exists(team, cluster.Name, true)
 			w.MustDelete(ocmtest.Addon(cluster.Name))
 			w.Stays(kept, "the profile is kept", func() string {
@@ -198,7 +198,7 @@ func TestAnUnknownProfileAPIIsLoggedOnce(t *testing.T) {
 		known bool
 		lines int
 	}{{failing, false, 1}, {working, true, 0}, {failing, false, 1}} {
-		i.mgr, lines = step.mgr, nil
+		i.reader, lines = step.mgr.GetCache(), nil
 		for range 3 {
 			if i.knowsProfileAPI() != step.known {
 				t.Errorf("known is %t", !step.known)

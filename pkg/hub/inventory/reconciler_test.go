@@ -158,7 +158,7 @@ func newStepper(t *testing.T, server *apitest.Server) *stepper {
 		t.Fatal(err)
 	}
 	s.later(watch.RestoreTime) // the CRDs of this hub are new
-	s.r = newReconciler(writer, Options{Rule: s.rule, Guard: s.guard, Clock: s.time, LabelAllow: []string{"env"}})
+	s.r = newReconciler(writer, Options{Rule: s.rule, Guard: s.guard.verdict, Clock: s.time, LabelAllow: []string{"env"}})
 	s.ns = w.Namespace("team", nil)
 	s.members = w.ExclusiveSet("set")
 	w.Bind(s.ns, s.members.Name)
@@ -843,7 +843,7 @@ func TestTheGuardStopsEveryWrite(t *testing.T) {
 		t.Error("the profile is another one")
 	}
 
-	s.r.guard = GuardFunc(func(context.Context) (profiles.Verdict, error) { return profiles.Verdict{}, errors.New("no cache") })
+	s.r.opts.Guard = func(context.Context) (profiles.Verdict, error) { return profiles.Verdict{}, errors.New("no cache") }
 	s.claims(ocmtest.Claim("a", "newer"))
 	s.wire.Reset()
 	if _, err := s.step(); err == nil || len(s.wire.Writes()) != 0 {
@@ -997,7 +997,7 @@ func TestEveryWriteMayFail(t *testing.T) {
 						s.came(report.Withheld, "")
 						return
 					}
-					want, _ := profiles.Desired(profiles.Observed{Observation: o}, s.r.labelAllow, metav1.Now())
+					want, _ := profiles.Desired(profiles.Observed{Observation: o}, s.r.opts.LabelAllow, metav1.Now())
 					if diff := cmp.Diff(want, o.Profile, cmpopts.EquateEmpty()); diff != "" {
 						t.Errorf("profile (-want +got):\n%s", diff)
 					}
@@ -1106,7 +1106,7 @@ func TestCopiedLabelsAreRecognizedWithoutTheirList(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			onBothHubs(t, func(t *testing.T, s *stepper) {
-				s.r.labelAllow = []string{"env", "zone", "tier"}
+				s.r.opts.LabelAllow = []string{"env", "zone", "tier"}
 				clusterLabel := func(key, value string) {
 					apitest.Edit(s, s.c, func(c *clusterv1.ManagedCluster) { c.Labels[key] = value })
 				}

@@ -26,13 +26,15 @@ import (
 // reporting is the source of the condition, over a stepper's hub and outcomes.
 type reporting struct {
 	*stepper
-	source *statusSource
+	source statusSource
 }
 
 func newReporting(t *testing.T) *reporting {
 	s := newStepper(t, mapHub)
-	opts := Options{Rule: s.rule, Guard: s.guard, Clock: s.time}
-	return &reporting{stepper: s, source: newStatusSource(s.cache, opts, s.rule.Routes(s.r.outcomes), s.r.outcomes)}
+	opts := Options{Rule: s.rule, Guard: s.guard.verdict, Clock: s.time}
+	return &reporting{stepper: s, source: statusSource{&inventory{
+		reader: s.cache, opts: opts, routes: s.rule.Routes(s.r.outcomes), pairs: s.r,
+	}}}
 }
 
 // reads checks what the condition must be; nil is not known.
@@ -57,9 +59,9 @@ func TestConditionIsTrueOnlyWithFullKnowledge(t *testing.T) {
 	second := r.Namespace("team", nil)
 	r.Bind(second, r.members.Name)
 
-	r.source.rule = selection.New(r.cache, r.cache, watch.NewDefinitions(r.cache, r.time), r.time)
+	r.source.opts.Rule = selection.New(r.cache, r.cache, watch.NewDefinitions(r.cache, r.time), r.time)
 	r.reads(nil) // the pairs' controller does not run yet
-	r.source.rule = r.rule
+	r.source.opts.Rule = r.rule
 	r.reads(nil) // no pair has been looked at
 	r.mustStep(post, patchStatus)
 	r.reads(nil) // only one has

@@ -2,6 +2,7 @@ package selection
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -107,12 +108,7 @@ func (r *Rule) observePlacement(
 // isInstall reports whether the install strategy refers to a Placement.
 func (r *Rule) isInstall(ctx context.Context, key types.NamespacedName) (bool, error) {
 	keys, err := r.installPlacements(ctx)
-	for _, one := range keys {
-		if one == key {
-			return true, err
-		}
-	}
-	return false, err
+	return slices.Contains(keys, key), err
 }
 
 // Reinstalls says whether OCM is about to create an addon again that is being deleted: Yes if

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -213,12 +214,7 @@ func (d *Definitions) Lagging() Lagging {
 	defer d.mu.Unlock()
 	var lagging Lagging
 	for name, def := range d.known {
-		if def.caughtUp {
-			continue
-		}
-		objects, _ := def.Informer.(informer)
-		reached := objects.LastSyncResourceVersion()
-		if def.caughtUp = reached == def.started || kube.IsNewer(reached, def.started); !def.caughtUp {
+		if def.caughtUp = def.caughtUp || def.hasReached(def.started); !def.caughtUp {
 			lagging = append(lagging, name)
 		}
 	}
@@ -337,25 +333,20 @@ func (d *Definitions) ConfirmPresent(ctx context.Context, names ...string) (doub
 }
 
 func (d *Definitions) confirmAll(ctx context.Context, least Standing, names []string) (doubtful string, err error) {
-	type verdict struct {
-		name      string
-		confirmed bool
-		err       error
+	var reads errgroup.Group
+	confirmed := make([]bool, len(names))
+	for i, name := range names {
+		reads.Go(func() (err error) {
+			confirmed[i], err = d.confirm(ctx, least, name)
+			return err
+		})
 	}
-	verdicts := make(chan verdict, len(names))
-	for _, name := range names {
-		go func() {
-			confirmed, err := d.confirm(ctx, least, name)
-			verdicts <- verdict{name, confirmed, err}
-		}()
+	if err := reads.Wait(); err != nil {
+		return "", err
 	}
-	for range names {
-		v := <-verdicts
-		if v.err != nil {
-			return "", v.err
-		}
-		if !v.confirmed && (doubtful == "" || v.name < doubtful) {
-			doubtful = v.name
+	for i, name := range names {
+		if !confirmed[i] && (doubtful == "" || name < doubtful) {
+			doubtful = name
 		}
 	}
 	return doubtful, nil
@@ -484,7 +475,7 @@ func (d *Definitions) Refresh(
 		return 0, false, nil
 	}
 	if cached != nil && cached.DeletionTimestamp == nil && cached.UID != def.uid {
-		if !def.hasListed() {
+		if !def.hasReached(def.least) { // by a list, or by a watch that outlived the old CRD
 			again = relistRecheck
 		} else {
 			now := d.clock.Now()
@@ -507,13 +498,12 @@ func (d *Definitions) Refresh(
 	return again, announce, nil
 }
 
-// hasListed reports whether the informer has caught up with the recreated CRD: by a list,
-// or by a watch that outlived the old CRD. Resource versions count the writes of all kinds
-// together.
-func (f *definition) hasListed() bool {
+// hasReached reports whether the informer has caught up with a resource version. These count the
+// writes of all kinds together.
+func (f *definition) hasReached(version string) bool {
 	objects, _ := f.Informer.(informer)
 	reached := objects.LastSyncResourceVersion()
-	return reached == f.least || kube.IsNewer(reached, f.least)
+	return reached == version || kube.IsNewer(reached, version)
 }
 
 // LastAdded returns when an object of a followed kind was last added; zero if none was.

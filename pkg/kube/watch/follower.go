@@ -184,7 +184,7 @@ func (f *Follower) Objects() []client.Object {
 	}
 	var list []client.Object
 	for _, item := range f.informer.GetStore().List() {
-		if obj := objectOf(item); obj != nil {
+		if obj, ok := item.(client.Object); ok {
 			list = append(list, obj)
 		}
 	}
@@ -201,11 +201,7 @@ func (f *Follower) Get(key string) client.Object {
 	if err != nil || !exists {
 		return nil
 	}
-	return objectOf(item)
-}
-
-func objectOf(item any) client.Object {
-	obj, _ := kube.InEvent[client.Object](item)
+	obj, _ := item.(client.Object)
 	return obj
 }
 

@@ -33,31 +33,47 @@ type Outcomes struct {
 	namespaces kube.SetIndex[string, string]
 	clusters   kube.SetIndex[string, string]
 
-	// inconclusive holds, by Placement and cluster, the latest removals of profiles although
-	// the Placement may still choose the cluster.
-	inconclusive map[types.NamespacedName]map[string]Removal
+	// inconclusive holds the latest removals of profiles although a Placement may still choose the
+	// cluster, and whether the cluster lacked the addon, not the Placement's decision.
+	inconclusive recent[removal, bool]
 
-	// overruledAt holds, by namespace and cluster, when which properties of other writers were
-	// last overruled by claims.
-	overruledAt map[string]map[string]overruling
+	// overruled holds, by cluster, which properties of other writers were overruled by claims.
+	overruled recent[string, []string]
 }
 
-// overruling is a write that gave properties of other writers the values of claims.
-type overruling struct {
-	at    time.Time
-	names []string
-}
-
-// Removal is the removal of a profile after the longest wait for a Placement.
-type Removal struct {
-	At time.Time
-
-	// ByAddon is true if the cluster lacked the addon, not the Placement's decision.
-	ByAddon bool
-}
+// removal is of the profile of a cluster, after the longest wait for a Placement.
+type removal struct{ placement, cluster string }
 
 // reportedFor is for how long what happened once is reported.
 const reportedFor = 10 * time.Minute
+
+// recent holds what happened in namespaces within reportedFor, by what it was about.
+type recent[K comparable, V any] map[string]map[K]happened[V]
+
+type happened[V any] struct {
+	at   time.Time
+	what V
+}
+
+func (r recent[K, V]) add(namespace string, about K, what V, now time.Time) {
+	if r[namespace] == nil {
+		r[namespace] = map[K]happened[V]{}
+	}
+	r[namespace][about] = happened[V]{at: now, what: what}
+}
+
+// in returns what happened in a namespace, and forgets what is no longer reported.
+func (r recent[K, V]) in(namespace string, now time.Time) map[K]V {
+	maps.DeleteFunc(r[namespace], func(_ K, last happened[V]) bool { return now.Sub(last.at) > reportedFor })
+	if len(r[namespace]) == 0 {
+		delete(r, namespace)
+	}
+	lately := map[K]V{}
+	for about, last := range r[namespace] {
+		lately[about] = last.what
+	}
+	return lately
+}
 
 // NewOutcomes returns empty outcomes, of whose changes no one is notified.
 func NewOutcomes() *Outcomes {
@@ -67,8 +83,8 @@ func NewOutcomes() *Outcomes {
 		pairs:        map[types.NamespacedName]Outcome{},
 		namespaces:   kube.SetIndex[string, string]{},
 		clusters:     kube.SetIndex[string, string]{},
-		inconclusive: map[types.NamespacedName]map[string]Removal{},
-		overruledAt:  map[string]map[string]overruling{},
+		inconclusive: recent[removal, bool]{},
+		overruled:    recent[string, []string]{},
 	}
 }
 
@@ -101,12 +117,6 @@ func (o *Outcomes) replace(pair types.NamespacedName, value Outcome, keep bool) 
 	}
 }
 
-// IsFailed reports whether the last write of a pair's profile was refused.
-func (o *Outcomes) IsFailed(pair types.NamespacedName) bool {
-	last, known := o.Get(pair)
-	return known && last.Kind == Failed
-}
-
 // holdBack tells who counts and reports the profiles whose changes are held back.
 func (o *Outcomes) holdBack(pair types.NamespacedName, before, now bool) {
 	if before == now {
@@ -134,38 +144,31 @@ func (o *Outcomes) heldBack(cluster string) []string {
 }
 
 // RemovedInconclusively records that a cluster's profile was removed although these Placements
-// may still choose it.
+// may still choose it. byAddon is true if the cluster lacked the addon, not their decision.
 func (o *Outcomes) RemovedInconclusively(
-	cluster string, placements []types.NamespacedName, removal Removal,
+	cluster string, placements []types.NamespacedName, byAddon bool, now time.Time,
 ) {
 	for _, placement := range placements {
 		o.mu.Lock()
-		if o.inconclusive[placement] == nil {
-			o.inconclusive[placement] = map[string]Removal{}
-		}
-		o.inconclusive[placement][cluster] = removal
+		o.inconclusive.add(placement.Namespace, removal{placement.Name, cluster}, byAddon, now)
 		o.mu.Unlock()
 		o.ScopeChanged(types.NamespacedName{Namespace: placement.Namespace})
 	}
 }
 
 // inconclusiveIn returns, by Placement of a namespace and by cluster, the recent removals of
-// profiles although the Placement may still choose the cluster.
-func (o *Outcomes) inconclusiveIn(namespace string, now time.Time) map[string]map[string]Removal {
+// profiles although the Placement may still choose the cluster, and whether that lacked the addon.
+func (o *Outcomes) inconclusiveIn(namespace string, now time.Time) map[string]map[string]bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	recent := map[string]map[string]Removal{}
-	for placement, clusters := range o.inconclusive {
-		maps.DeleteFunc(clusters, func(_ string, removal Removal) bool {
-			return now.Sub(removal.At) > reportedFor
-		})
-		if len(clusters) == 0 {
-			delete(o.inconclusive, placement)
-		} else if placement.Namespace == namespace {
-			recent[placement.Name] = maps.Clone(clusters)
+	byPlacement := map[string]map[string]bool{}
+	for of, byAddon := range o.inconclusive.in(namespace, now) {
+		if byPlacement[of.placement] == nil {
+			byPlacement[of.placement] = map[string]bool{}
 		}
+		byPlacement[of.placement][of.cluster] = byAddon
 	}
-	return recent
+	return byPlacement
 }
 
 // Overruled records that properties of other writers got the values of claims.
@@ -174,10 +177,7 @@ func (o *Outcomes) Overruled(pair types.NamespacedName, names []string, now time
 		return
 	}
 	o.mu.Lock()
-	if o.overruledAt[pair.Namespace] == nil {
-		o.overruledAt[pair.Namespace] = map[string]overruling{}
-	}
-	o.overruledAt[pair.Namespace][pair.Name] = overruling{at: now, names: names[:min(len(names), profiles.MaxNames+1)]}
+	o.overruled.add(pair.Namespace, pair.Name, names[:min(len(names), profiles.MaxNames+1)], now)
 	o.mu.Unlock()
 	o.ScopeChanged(types.NamespacedName{Namespace: pair.Namespace})
 }
@@ -187,18 +187,7 @@ func (o *Outcomes) Overruled(pair types.NamespacedName, names []string, now time
 func (o *Outcomes) overruledIn(namespace string, now time.Time) map[string][]string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	names := map[string][]string{}
-	for cluster, last := range o.overruledAt[namespace] {
-		if now.Sub(last.at) > reportedFor {
-			delete(o.overruledAt[namespace], cluster)
-		} else {
-			names[cluster] = last.names
-		}
-	}
-	if len(o.overruledAt[namespace]) == 0 {
-		delete(o.overruledAt, namespace)
-	}
-	return names
+	return o.overruled.in(namespace, now)
 }
 
 // Get returns the outcome of a pair, and whether it has one.
