@@ -208,11 +208,11 @@ func run(states int, only *regexp.Regexp, list bool, folder string) error {
 		}
 		left = slices.DeleteFunc(slices.Clone(left), func(c clause) bool { return results[c.number].Found != "" })
 	}
-	return report(clauses, results)
+	return report(clauses, results, only.String() == "")
 }
 
 // report prints a table of what was found, and how often what.
-func report(clauses []clause, results map[int]negated.Trial) error {
+func report(clauses []clause, results map[int]negated.Trial, isWhole bool) error {
 	counts, used := map[string]int{}, map[string]bool{}
 	for _, c := range clauses {
 		trial := results[c.number]
@@ -235,7 +235,7 @@ func report(clauses []clause, results map[int]negated.Trial) error {
 		fmt.Printf("%d of %d clauses: %s\n", counts[kind], len(clauses), kind)
 	}
 	for _, r := range reasons {
-		if !used[r.clause] {
+		if !used[r.clause] && isWhole {
 			fmt.Printf("no clause needs the reason for %s\n", r.clause)
 		}
 	}
@@ -367,8 +367,8 @@ func rewriteAll(work string) ([]clause, string, error) {
 			}
 			numbered += len(found)
 			clauses = append(clauses, found...)
-			into := filepath.Join(work, fmt.Sprintf("%d-%s", i, file))
-			if err := os.WriteFile(into, next, 0o600); err != nil { //nolint:gosec // a folder of its own
+			into := filepath.Join(work, fmt.Sprintf("_%d-%s", i, file)) // other tools ignore such a file
+			if err := os.WriteFile(into, next, 0o600); err != nil {     //nolint:gosec // a folder of its own
 				return nil, "", err
 			}
 			absolute, err := filepath.Abs(path)

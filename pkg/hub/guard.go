@@ -28,10 +28,10 @@ func guardObjects() []client.Object {
 	return []client.Object{&rbacv1.ClusterRole{}, &addonv1beta1.ClusterManagementAddOn{}}
 }
 
-// Verdict asks upstream's gate first: profiles that upstream owns are not ours to keep,
+// verdict asks upstream's gate first: profiles that upstream owns are not ours to keep,
 // either. Their access providers are ours: OCM's registration controller, which owns the
 // rest, leaves them alone.
-func (g profileGuard) Verdict(ctx context.Context) (profiles.Verdict, error) {
+func (g profileGuard) verdict(ctx context.Context) (profiles.Verdict, error) {
 	gate, err := g.gate.Verdict(ctx)
 	if err != nil {
 		return profiles.Verdict{}, err

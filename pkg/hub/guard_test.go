@@ -51,7 +51,7 @@ func TestProfileGuard(t *testing.T) {
 				into.SetAnnotations(test.annotations)
 				return nil
 			})
-			got, err := profileGuard{reader: definition, gate: test.gate}.Verdict(t.Context())
+			got, err := profileGuard{reader: definition, gate: test.gate}.verdict(t.Context())
 			if diff := cmp.Diff(test.want, got); diff != "" || err != nil {
 				t.Errorf("error %v; verdict (-want +got):\n%s", err, diff)
 			}

@@ -27,6 +27,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/kinds"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/metrics"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/notices"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/policies"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/upstream"
@@ -182,13 +183,17 @@ func addControllers(ctx context.Context, mgr manager.Manager, opts *Options, cou
 	if err != nil {
 		return fmt.Errorf("adding the gate for OCM's own ClusterProfiles: %w", err)
 	}
+	events, err := notices.Add(mgr, clock.RealClock{})
+	if err != nil {
+		return err
+	}
 	references, err := addDecisions(mgr, opts, rule, definitions)
 	if err != nil {
 		return fmt.Errorf("adding the decisions controllers: %w", err)
 	}
 	profiles, err := inventory.Add(ctx, mgr, inventory.Options{
 		Rule:         rule,
-		Guard:        profileGuard{reader: mgr.GetClient(), gate: gate, counts: counts},
+		Guard:        profileGuard{reader: mgr.GetClient(), gate: gate, counts: counts}.verdict,
 		GuardObjects: guardObjects(),
 		GuardChanges: gate.Subscribe,
 		LabelAllow:   opts.LabelAllow,
@@ -196,6 +201,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, opts *Options, cou
 		Workers:      opts.Workers, WorkersPerNamespace: opts.WorkersPerNamespace,
 		Access:     resolver,
 		References: references,
+		Events:     events,
 		Metrics:    counts,
 		Clock:      clock.RealClock{},
 	})
@@ -214,6 +220,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, opts *Options, cou
 		UpstreamSyncer: syncer,
 		ServiceAccount: opts.serviceAccount(),
 		Workers:        opts.Workers, WorkersPerNamespace: opts.WorkersPerNamespace,
+		Events:  events,
 		Metrics: counts,
 		Clock:   clock.RealClock{},
 	})

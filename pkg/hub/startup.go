@@ -50,7 +50,6 @@ func ocmKinds() watch.Kinds {
 	return kinds
 }
 
-
 func addonKind(kind string) schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: addonv1beta1.GroupName, Version: "v1beta1", Kind: kind}
 }

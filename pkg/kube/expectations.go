@@ -16,7 +16,7 @@ const StaleAfter = 5 * time.Second
 // Expectations remembers, until a controller's cache shows them, the controller's last write of
 // each object and the write of another client with which it conflicted, so that the controller
 // does not decide, and write again, from a stale cache. Each instance serves objects of one
-// kind. It is safe for concurrent use.
+// kind. The zero value has none and is safe for concurrent use.
 type Expectations struct {
 	pending Memory[types.NamespacedName, expectation]
 }
@@ -28,9 +28,6 @@ type expectation struct {
 	outdated        string    // a resource version that another client's write has replaced
 	until           time.Time
 }
-
-// NewExpectations returns Expectations without pending writes.
-func NewExpectations() *Expectations { return &Expectations{} }
 
 // Wrote records a write; obj is the object the API server returned.
 func (e *Expectations) Wrote(obj client.Object, now time.Time) {

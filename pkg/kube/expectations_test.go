@@ -54,7 +54,7 @@ func TestExpectations(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			e := NewExpectations()
+			e := &Expectations{}
 			test.did(e)
 			if got := e.Wait(key, test.cached, start.Add(test.after)); got != test.want {
 				t.Errorf("Wait = %s, want %s", got, test.want)
@@ -98,7 +98,7 @@ func TestExpectationsTellOwnWritesFromOthers(t *testing.T) {
 			deleted("u"), func(e *Expectations) { e.Forget(key) }}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e := NewExpectations()
+			e := &Expectations{}
 			for _, did := range test.did {
 				did(e)
 			}
@@ -110,7 +110,7 @@ func TestExpectationsTellOwnWritesFromOthers(t *testing.T) {
 			}
 		})
 	}
-	e := NewExpectations()
+	e := &Expectations{}
 	if e.Wrote(at("u"), start); e.Vanished(at("v")) || !e.Vanished(at("u")) || e.Vanished(at("u")) {
 		t.Error("Vanished must be true once, for the object that was written")
 	}

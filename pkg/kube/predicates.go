@@ -15,13 +15,14 @@ func Named(names ...string) predicate.Predicate {
 }
 
 // OnChange passes objects that are created, deleted or begin to be deleted, and updates for
-// which changed returns true.
-func OnChange(changed func(before, after client.Object) bool) predicate.Predicate {
+// which changed returns true. Those of another type than changed compares pass, too.
+func OnChange[T client.Object](changed func(before, after T) bool) predicate.Predicate {
 	return predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {
-			return e.ObjectOld.GetUID() != e.ObjectNew.GetUID() ||
-				(e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil) ||
-				changed(e.ObjectOld, e.ObjectNew)
+			before, okBefore := e.ObjectOld.(T)
+			after, okAfter := e.ObjectNew.(T)
+			return !okBefore || !okAfter || before.GetUID() != after.GetUID() ||
+				(before.GetDeletionTimestamp() == nil) != (after.GetDeletionTimestamp() == nil) || changed(before, after)
 		},
 	}
 }
@@ -32,6 +33,32 @@ func Never(_, _ client.Object) bool { return false }
 // AfterStart passes everything except the objects that exist when a watch begins.
 func AfterStart() predicate.Predicate {
 	return predicate.Funcs{CreateFunc: func(e event.CreateEvent) bool { return !e.IsInInitialList }}
+}
+
+// OnEvent returns the handler of an informer's events that calls changed for each object of a
+// type: before is the zero value if it was added, after is if it was deleted. initial is true for
+// the objects that existed when the handler was added.
+func OnEvent[T client.Object](changed func(before, after T, initial bool)) toolscache.ResourceEventHandler {
+	var none T
+	return toolscache.ResourceEventHandlerDetailedFuncs{
+		AddFunc: func(obj any, initial bool) {
+			if after, ok := obj.(T); ok {
+				changed(none, after, initial)
+			}
+		},
+		UpdateFunc: func(old, obj any) {
+			before, okBefore := old.(T)
+			after, okAfter := obj.(T)
+			if okBefore && okAfter {
+				changed(before, after, false)
+			}
+		},
+		DeleteFunc: func(obj any) {
+			if before, ok := InEvent[T](obj); ok {
+				changed(before, none, false)
+			}
+		},
+	}
 }
 
 // InEvent returns the object that an informer's event is about; if its deletion was missed, the

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -36,6 +37,18 @@ func PartialList(kind schema.GroupVersionKind) *metav1.PartialObjectMetadataList
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
 	return list
+}
+
+// Indexed returns an index of the objects of one type by the values that extract returns, without
+// empty ones.
+func Indexed[T client.Object](extract func(T) []string) client.IndexerFunc {
+	return func(obj client.Object) []string {
+		typed, ok := obj.(T)
+		if !ok {
+			return nil
+		}
+		return slices.DeleteFunc(extract(typed), func(value string) bool { return value == "" })
+	}
 }
 
 // Get reads one object from a cache into into and returns it; it must not be changed. If

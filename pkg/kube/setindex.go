@@ -1,5 +1,10 @@
 package kube
 
+import (
+	"maps"
+	"slices"
+)
+
 // SetIndex maps each key to a set of members. Keys without members take no
 // memory. It is not safe for concurrent use.
 type SetIndex[K, M comparable] map[K]map[M]struct{}
@@ -31,18 +36,10 @@ func (x SetIndex[K, M]) Has(key K, member M) bool {
 
 // Members returns the set of a key as a new slice, in no order.
 func (x SetIndex[K, M]) Members(key K) []M {
-	list := make([]M, 0, len(x[key]))
-	for member := range x[key] {
-		list = append(list, member)
-	}
-	return list
+	return slices.AppendSeq(make([]M, 0, len(x[key])), maps.Keys(x[key]))
 }
 
 // Keys returns every key that has members as a new slice, in no order.
 func (x SetIndex[K, M]) Keys() []K {
-	list := make([]K, 0, len(x))
-	for key := range x {
-		list = append(list, key)
-	}
-	return list
+	return slices.AppendSeq(make([]K, 0, len(x)), maps.Keys(x))
 }

@@ -1,9 +1,22 @@
 package kube
 
 import (
+	"slices"
+
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	toolscache "k8s.io/client-go/tools/cache"
 )
+
+// Trimmed returns the transform of a cache that trims objects of one type and keeps others.
+func Trimmed[T any](trim func(T) T) toolscache.TransformFunc {
+	return func(in any) (any, error) {
+		if obj, ok := in.(T); ok {
+			return trim(obj), nil
+		}
+		return in, nil
+	}
+}
 
 // TrimMeta returns the metadata that identifies, selects and ends an object: without
 // annotations, finalizers, owners and managed fields. It serves transforms of caches.
@@ -20,8 +33,8 @@ func TrimMeta(full metav1.ObjectMeta) metav1.ObjectMeta {
 	}
 }
 
-// OnlyLabels returns the labels with these keys, nil if there are none. Any user who may
-// write an object may give it a megabyte of labels.
+// OnlyLabels returns the labels, or annotations, with these keys, nil if there are none. Any user
+// who may write an object may give it a megabyte of them.
 func OnlyLabels(labels map[string]string, keys ...string) map[string]string {
 	var kept map[string]string
 	for _, key := range keys {
@@ -51,26 +64,24 @@ func TrimRoleBinding(full *rbacv1.RoleBinding, labels ...string) *rbacv1.RoleBin
 	trimmed := &rbacv1.RoleBinding{
 		TypeMeta:   full.TypeMeta,
 		ObjectMeta: TrimMeta(full.ObjectMeta),
-		RoleRef: rbacv1.RoleRef{
-			APIGroup: Shorten(full.RoleRef.APIGroup, maxGranteeBytes),
-			Kind:     Shorten(full.RoleRef.Kind, maxGranteeBytes),
-			Name:     Shorten(full.RoleRef.Name, maxGranteeBytes),
-		},
+		RoleRef:    full.RoleRef,
+		Subjects:   slices.Clone(full.Subjects[:min(len(full.Subjects), maxGrantees)]),
 	}
 	trimmed.Labels = OnlyLabels(full.Labels, labels...)
-	for _, subject := range full.Subjects[:min(len(full.Subjects), maxGrantees)] {
-		trimmed.Subjects = append(trimmed.Subjects, rbacv1.Subject{
-			APIGroup:  Shorten(subject.APIGroup, maxGranteeBytes),
-			Kind:      Shorten(subject.Kind, maxGranteeBytes),
-			Namespace: Shorten(subject.Namespace, maxGranteeBytes),
-			Name:      Shorten(subject.Name, maxGranteeBytes),
-		})
+	trimmed.OwnerReferences = slices.Clone(full.OwnerReferences[:min(len(full.OwnerReferences), maxGrantees)])
+	shorten := func(texts ...*string) {
+		for _, text := range texts {
+			*text = Shorten(*text, maxGranteeBytes)
+		}
 	}
-	for _, owner := range full.OwnerReferences[:min(len(full.OwnerReferences), maxGrantees)] {
-		owner.APIVersion = Shorten(owner.APIVersion, maxGranteeBytes)
-		owner.Kind = Shorten(owner.Kind, maxGranteeBytes)
-		owner.Name = Shorten(owner.Name, maxGranteeBytes)
-		trimmed.OwnerReferences = append(trimmed.OwnerReferences, owner)
+	shorten(&trimmed.RoleRef.APIGroup, &trimmed.RoleRef.Kind, &trimmed.RoleRef.Name)
+	for i := range trimmed.Subjects {
+		subject := &trimmed.Subjects[i]
+		shorten(&subject.APIGroup, &subject.Kind, &subject.Namespace, &subject.Name)
+	}
+	for i := range trimmed.OwnerReferences {
+		owner := &trimmed.OwnerReferences[i]
+		shorten(&owner.APIVersion, &owner.Kind, &owner.Name)
 	}
 	return trimmed
 }

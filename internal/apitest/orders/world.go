@@ -149,7 +149,7 @@ func (w *World) start(s *State) {
 	rule := selection.New(w.Cache, w.Live, definitions, w)
 	rule.ExclusiveSetsOnly = w.ExclusiveOnly
 	Must(rule.Prepare(context.Background()))
-	s.Memory = map[string]any{settling: Field(rule, "settling").Interface(), expected: kube.NewExpectations()}
+	s.Memory = map[string]any{settling: Field(rule, "settling").Interface(), expected: &kube.Expectations{}}
 	if len(s.definitions) > 0 { // otherwise nothing changes
 		s.Memory[followed] = &following{
 			Field(definitions, "known").Interface(), Field(definitions, "newest").Interface().(time.Time),

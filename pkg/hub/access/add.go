@@ -96,7 +96,7 @@ func Add(mgr manager.Manager, opts Options) (*Resolver, error) {
 	r := &Resolver{opts: opts, ready: make(chan struct{})}
 	r.observer = newObserver(c, opts, listener{
 		shared:  func() { r.trigger.Enqueue(onlyKey) },
-		addon:   r.notify,
+		addon:   r.subscribed.Tell,
 		cluster: r.notifyIfUsed,
 	})
 	if opts.Namespace != "" {

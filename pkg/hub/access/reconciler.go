@@ -2,7 +2,7 @@ package access
 
 import (
 	"context"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -32,16 +32,13 @@ type Resolver struct {
 	isReady  bool
 	absences absences
 
-	mu         sync.Mutex
-	last       *snapshot
-	subscribed []func(cluster string)
+	last       atomic.Pointer[snapshot]
+	subscribed kube.Subscribers[string]
 }
 
 // Of returns which access providers a cluster should have. It reads memory only.
 func (r *Resolver) Of(cluster string) Decision {
-	r.mu.Lock()
-	last := r.last
-	r.mu.Unlock()
+	last := r.last.Load()
 	if last == nil {
 		return Decision{}
 	}
@@ -50,11 +47,7 @@ func (r *Resolver) Of(cluster string) Decision {
 
 // Subscribe has changed called whenever Of may return something else for a cluster, or,
 // with an empty name, for every cluster.
-func (r *Resolver) Subscribe(changed func(cluster string)) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.subscribed = append(r.subscribed, changed)
-}
+func (r *Resolver) Subscribe(changed func(cluster string)) { r.subscribed.Subscribe(changed) }
 
 // WaitForSync waits until everything that can be known is known. It does not wait for what
 // may not be read, and only some seconds for an API server that does not respond. It fails
@@ -83,7 +76,7 @@ func (r *Resolver) Reconcile(ctx context.Context, _ reconcile.Request) (reconcil
 	next, plan := resolve(r.opts.ClusterProxy, facts, now)
 	r.publish(ctx, next)
 	for _, cluster := range without {
-		r.notify(cluster)
+		r.subscribed.Tell(cluster)
 	}
 	if facts.stable && !r.isReady {
 		r.isReady = true
@@ -110,10 +103,7 @@ func (r *Resolver) settle(facts *sharedFacts, now time.Time) (without []string, 
 
 // publish makes Of use next, and announces the differences from before.
 func (r *Resolver) publish(ctx context.Context, next *snapshot) {
-	r.mu.Lock()
-	last := r.last
-	r.last = next
-	r.mu.Unlock()
+	last := r.last.Swap(next)
 	if last == nil {
 		return
 	}
@@ -123,26 +113,14 @@ func (r *Resolver) publish(ctx context.Context, next *snapshot) {
 			"server", next.endpoint.server, "problem", next.endpoint.problem)
 	}
 	for _, cluster := range changed {
-		r.notify(cluster)
-	}
-}
-
-func (r *Resolver) notify(cluster string) {
-	r.mu.Lock()
-	subscribed := r.subscribed
-	r.mu.Unlock()
-	for _, changed := range subscribed {
-		changed(cluster)
+		r.subscribed.Tell(cluster)
 	}
 }
 
 // notifyIfUsed handles changes of ManagedClusters, which matter only to clusters whose
 // entry refers to their ManagedCluster.
 func (r *Resolver) notifyIfUsed(cluster string) {
-	r.mu.Lock()
-	used := r.last != nil && r.last.entries[cluster].fromManagedCluster
-	r.mu.Unlock()
-	if used {
-		r.notify(cluster)
+	if last := r.last.Load(); last != nil && last.entries[cluster].fromManagedCluster {
+		r.subscribed.Tell(cluster)
 	}
 }

@@ -28,7 +28,7 @@ type state struct {
 func newState(c client.Client, namespace, entry string) *state {
 	return &state{
 		client: c, key: types.NamespacedName{Namespace: namespace, Name: contract.AccessStateName},
-		entry: entry, expectations: kube.NewExpectations(),
+		entry: entry, expectations: &kube.Expectations{},
 	}
 }
 

@@ -142,13 +142,11 @@ func onEvent(enqueue func(client.Object)) handler.EventHandler {
 }
 
 // addonChanged compares the fields of an addon that decide reads.
-func addonChanged(before, after client.Object) bool {
-	b, okBefore := before.(*addonv1beta1.ManagedClusterAddOn)
-	a, okAfter := after.(*addonv1beta1.ManagedClusterAddOn)
-	if !okBefore || !okAfter || isSetUp(b) != isSetUp(a) || reportOf(b) != reportOf(a) {
+func addonChanged(before, after *addonv1beta1.ManagedClusterAddOn) bool {
+	if isSetUp(before) != isSetUp(after) || reportOf(before) != reportOf(after) {
 		return true
 	}
 	return slices.ContainsFunc(written, func(conditionType string) bool {
-		return kube.ConditionChanged(b.Status.Conditions, a.Status.Conditions, conditionType)
+		return kube.ConditionChanged(before.Status.Conditions, after.Status.Conditions, conditionType)
 	})
 }

@@ -48,7 +48,7 @@ var statuses = []metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionFa
 func newReconciler(reader client.Reader, writer client.Client, opts Options) *Reconciler {
 	return &Reconciler{
 		reader: reader, writer: writer, clock: opts.Clock, sources: opts.Sources,
-		expectations: kube.NewExpectations(),
+		expectations: &kube.Expectations{},
 	}
 }
 

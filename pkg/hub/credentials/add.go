@@ -42,13 +42,14 @@ const (
 
 	// GrantsControllerName removes RoleBindings that are no longer needed.
 	GrantsControllerName = "hub.credentials-rights"
-
-	// ReportControllerName creates the events that say which tokens are not copied.
-	ReportControllerName = "hub.credentials-report"
 )
 
 // eventAction is what the controller refrained from.
 const eventAction = "Copy"
+
+// reportDelay lets a burst of changes in a namespace become one event, and what passes by
+// itself, such as the time until a new account has its first token, become none.
+const reportDelay = 10 * time.Second
 
 // Mode says what to do with copies.
 type Mode string
@@ -132,6 +133,9 @@ type Options struct {
 	Workers             int
 	WorkersPerNamespace int
 
+	// Events creates the events. Required.
+	Events *notices.Controller
+
 	// Metrics count the states of accounts; nil disables them.
 	Metrics *metrics.Metrics
 
@@ -140,7 +144,7 @@ type Options struct {
 
 	checkEvery    time.Duration // zero means source.CheckEvery
 	operationWait time.Duration // zero means operationWait
-	reportDelay   time.Duration // zero means the default of NewOutcomes
+	reportDelay   time.Duration // zero means reportDelay
 }
 
 // Credentials holds the controllers and their shared state.
@@ -164,6 +168,7 @@ type Credentials struct {
 	accountTrigger, grantTrigger *watch.Trigger
 
 	statusChanged func(cluster string) // nil: not reported
+	scopeChanged  func(scope types.NamespacedName)
 
 	// added is for reads from caches, which do not block.
 	added context.Context
@@ -227,7 +232,7 @@ func newCredentials(ctx context.Context, mgr manager.Manager, opts Options) (*Cr
 		added:          ctx,
 		leading:        make(chan struct{}),
 	}
-	c.outcomes = report.NewOutcomes(c.enqueueStatus, opts.Metrics, opts.reportDelay)
+	c.outcomes = report.NewOutcomes(c.enqueueStatus, c.enqueueEvents, opts.Metrics)
 	c.followers = target.NewFollowers(watching, c.ledger, c.enqueueWithRivals, func(namespace string) {
 		c.enqueueGrant(grants.Target(namespace))
 	})
@@ -417,17 +422,19 @@ func (c *Credentials) addGrants() error {
 	return controller.Complete(c.grants)
 }
 
-// addReport registers the controller of the events that say, in consumers' namespaces, which tokens
-// are not copied there and why. The request's name is the namespace.
-func (c *Credentials) addReport() error {
-	events := notices.NewReporter(c.mgr.GetCache(), c.mgr.GetClient(), c.opts.Clock, ControllerName, eventAction)
-	tell := func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-		scope := types.NamespacedName{Namespace: req.Name}
-		again, err := events.Report(ctx, scope, notices.Desired(c.outcomes.In(req.Name)))
-		return reconcile.Result{RequeueAfter: again}, err
-	}
-	return builder.ControllerManagedBy(c.mgr).
-		Named(ReportControllerName).
-		WatchesRawSource(&c.outcomes.Trigger).
-		Complete(reconcile.Func(tell))
+// addReport adds the events that say, in consumers' namespaces, which tokens are not copied there
+// and why.
+func (c *Credentials) addReport() (err error) {
+	c.scopeChanged, err = c.opts.Events.Register(notices.Reports{
+		Controller: ControllerName, Action: eventAction, Delay: cmp.Or(c.opts.reportDelay, reportDelay),
+		Current: func(_ context.Context, scope types.NamespacedName) ([]notices.Notice, error) {
+			return notices.Desired(c.outcomes.In(scope.Namespace)), nil
+		},
+	})
+	return err
+}
+
+// enqueueEvents has the events of a namespace created that are due.
+func (c *Credentials) enqueueEvents(namespace string) {
+	c.scopeChanged(types.NamespacedName{Namespace: namespace})
 }

@@ -54,10 +54,11 @@
 //     accounts that have copies, then first copies. What is done in one target
 //     namespace waits for no other (operations.go). All accounts are looked at when
 //     their CRD goes or comes.
-//   - hub.credentials-report: events on the consumers' own ClusterProfiles and set bindings
-//     that say which tokens are not copied there and why (package notices). A namespace
-//     learns about clusters that it sees, and about no others.
 //   - hub.credentials-rights: removes RoleBindings that are not needed any more.
+//
+// Package notices creates events on the consumers' own ClusterProfiles and set bindings that say
+// which tokens are not copied there and why. A namespace learns about clusters that it sees, and
+// about no others.
 //
 // What fails is retried after 20 ms, then at doubling intervals up to a minute, or to 5 s
 // for a withdrawal and where another client was faster, each copy by itself (failures.go);

@@ -29,6 +29,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/conditions"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/bearer"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/target"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/notices"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/upstream"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/watch"
@@ -253,6 +254,8 @@ func (w *world) start() {
 	}
 	w.opts.Definitions = watch.NewDefinitions(mgr.GetAPIReader(), w.opts.Clock)
 	apitest.Must(w.T, w.opts.Definitions.AddTo(mgr, "definitions"))
+	w.opts.Events, err = notices.Add(mgr, w.opts.Clock)
+	apitest.Must(w.T, err)
 	creds, err := Add(ctx, mgr, w.opts)
 	if err != nil {
 		w.T.Fatal(err)

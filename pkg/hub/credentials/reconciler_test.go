@@ -523,7 +523,9 @@ func TestAnUncertaintyThatIsOverIsNotReported(t *testing.T) {
 		"it goes on": {plan{problems: uncertain}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := &Reconciler{Credentials: &Credentials{outcomes: report.NewOutcomes(func(string) {}, nil, 0)}}
+			r := &Reconciler{Credentials: &Credentials{
+				outcomes: report.NewOutcomes(func(string) {}, func(string) {}, nil),
+			}}
 			r.outcomes.Set(account, report.Outcome{Problems: uncertain})
 			test.plan.observed = observed{key: account, known: true}
 			r.report(test.plan, effect{undecided: true})

@@ -23,6 +23,7 @@ import (
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/notices"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/upstream"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/watch"
 )
@@ -48,6 +49,8 @@ func newStepper(t *testing.T, change ...func(*Options)) *stepper {
 	apitest.Must(t, err)
 	s.opts.UpstreamSyncer = syncer
 	s.opts.Definitions = watch.NewDefinitions(mgr.GetAPIReader(), s.time)
+	s.opts.Events, err = notices.Add(mgr, s.time)
+	apitest.Must(t, err)
 	creds, err := Add(ctx, mgr, s.opts)
 	if err != nil {
 		t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
@@ -122,8 +123,6 @@ func (d *decisions) start(ctx context.Context) error {
 	d.opts.Definitions.Subscribe(d.enqueueAll, DecisionCRD)
 	d.opts.Rule.SubscribeDefinitions(d.enqueueAll)
 	d.opts.References.follow(sliceReader{served: d.served, changed: d.allowed, urgent: d.refused})
-	// Profiles that must be deleted wait until nothing refers to them.
-	d.opts.References.checkAll(ctx)
 	d.enqueueAll(ctx)
 	return nil
 }
@@ -135,17 +134,12 @@ func (d *decisions) addSlices(mgr manager.Manager) error {
 		Named(ControllerName).
 		WithOptions(queue.Controller()).
 		Watches(&inventoryv1alpha1.PlacementDecision{}, handler.EnqueueRequestsFromMapFunc(d.touched),
-			builder.WithPredicates(kube.OnChange(versionChanged)))
+			builder.WithPredicates(predicate.ResourceVersionChangedPredicate{}))
 	return d.opts.Rule.WatchChoices(b, selection.Changed{Scope: d.now.Enqueue, Decisions: d.soon.Enqueue}).
 		WatchesRawSource(&d.now).
 		WatchesRawSource(&d.soon).
 		WatchesRawSource(&d.urgent).
 		Complete(newReconciler(d.mgr.GetCache(), d.mgr.GetClient(), d.opts))
-}
-
-// versionChanged compares the versions: it is false only for a resync.
-func versionChanged(before, after client.Object) bool {
-	return before.GetResourceVersion() != after.GetResourceVersion()
 }
 
 // served reports whether the cache of slices can be trusted.
@@ -239,7 +233,8 @@ func (d *decisions) refused(ctx context.Context, namespace, base string) {
 	d.urgent.EnqueueWithPriority(d.placementOf(ctx, namespace, base), watch.PriorityHigh)
 }
 
-// enqueueAll enqueues every publishing Placement, and every Placement that has slices.
+// enqueueAll enqueues every publishing Placement, and every Placement that has slices. Profiles
+// that must be deleted wait until nothing refers to them.
 func (d *decisions) enqueueAll(ctx context.Context) {
 	d.opts.References.checkAll(ctx)
 	for _, placement := range d.publishing(ctx, "") {

@@ -17,12 +17,7 @@ import (
 // key of this addon's.
 func CacheOptions() map[client.Object]cache.ByObject {
 	return map[client.Object]cache.ByObject{
-		&inventoryv1alpha1.PlacementDecision{}: {Transform: func(in any) (any, error) {
-			if decision, ok := in.(*inventoryv1alpha1.PlacementDecision); ok {
-				in = trimDecision(decision)
-			}
-			return in, nil
-		}},
+		&inventoryv1alpha1.PlacementDecision{}: {Transform: kube.Trimmed(trimDecision)},
 	}
 }
 
@@ -32,15 +27,7 @@ func trimDecision(decision *inventoryv1alpha1.PlacementDecision) *inventoryv1alp
 	trimmed := &inventoryv1alpha1.PlacementDecision{
 		TypeMeta: decision.TypeMeta, ObjectMeta: kube.TrimMeta(decision.ObjectMeta),
 	}
-	trimmed.Labels = nil
-	for _, key := range ourLabels {
-		if value, ok := decision.Labels[key]; ok {
-			if trimmed.Labels == nil {
-				trimmed.Labels = map[string]string{}
-			}
-			trimmed.Labels[key] = value
-		}
-	}
+	trimmed.Labels = kube.OnlyLabels(decision.Labels, ourLabels...)
 	if !isOurs(decision) {
 		if owner := metav1.GetControllerOf(decision); owner != nil {
 			trimmed.OwnerReferences = []metav1.OwnerReference{*owner}
@@ -71,33 +58,25 @@ var indexes = []struct {
 	name    string
 	extract client.IndexerFunc
 }{
-	{IndexSliceByBase, indexSliceByBase},
-	{IndexSliceByCluster, indexSliceByCluster},
-	{IndexForeignByKey, indexForeignByKey},
+	{IndexSliceByBase, kube.Indexed(byBase)},
+	{IndexSliceByCluster, kube.Indexed(byCluster)},
+	{IndexForeignByKey, kube.Indexed(foreignByKey)},
 }
 
-func indexSliceByBase(obj client.Object) []string {
-	if base := parseName(obj.GetName()); base != "" {
-		return []string{base}
-	}
-	return nil
+func byBase(decision *inventoryv1alpha1.PlacementDecision) []string {
+	return []string{parseName(decision.Name)}
 }
 
-func indexSliceByCluster(obj client.Object) []string {
-	decision, ok := obj.(*inventoryv1alpha1.PlacementDecision)
-	if !ok || !isOurs(decision) || decision.DeletionTimestamp != nil {
+func byCluster(decision *inventoryv1alpha1.PlacementDecision) []string {
+	if !isOurs(decision) || decision.DeletionTimestamp != nil {
 		return nil
 	}
 	return kube.SortedNames(referredClusters(decision))
 }
 
-func indexForeignByKey(obj client.Object) []string {
-	decision, ok := obj.(*inventoryv1alpha1.PlacementDecision)
-	if !ok || isOurs(decision) {
+func foreignByKey(decision *inventoryv1alpha1.PlacementDecision) []string {
+	if isOurs(decision) {
 		return nil
 	}
-	if key := decision.Labels[inventoryv1alpha1.DecisionKeyLabel]; key != "" {
-		return []string{key}
-	}
-	return nil
+	return []string{decision.Labels[inventoryv1alpha1.DecisionKeyLabel]}
 }

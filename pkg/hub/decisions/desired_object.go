@@ -120,9 +120,7 @@ func observedSlice(decision *inventoryv1alpha1.PlacementDecision, placement stri
 
 // ownLabels returns those of a PlacementDecision's labels that this addon writes.
 func ownLabels(decision *inventoryv1alpha1.PlacementDecision) map[string]string {
-	labels := maps.Clone(decision.Labels)
-	maps.DeleteFunc(labels, func(key, _ string) bool { return !slices.Contains(ourLabels, key) })
-	return labels
+	return kube.OnlyLabels(decision.Labels, ourLabels...)
 }
 
 // ownPart identifies what this addon writes of a PlacementDecision, as it is cached. What

@@ -76,7 +76,7 @@ func (c *referring) Start(w *orders.World) map[string]any {
 			allowed: map[types.NamespacedName]struct{}{}, refused: kube.SetIndex[string, string]{},
 			adding: kube.SetIndex[types.NamespacedName, string]{},
 		},
-		"expected slices": kube.NewExpectations(),
+		"expected slices": &kube.Expectations{},
 		"unseen":          &kube.Memory[types.NamespacedName, unseen]{},
 	}
 }
@@ -97,7 +97,8 @@ func (c *referring) prepare(w *orders.World) {
 		urgent:  func(context.Context, string, string) {},
 	})
 	c.reconciler = &Reconciler{
-		references: references, definitions: definitions, reader: w.Cache, writer: sliceWriter{c: c}, clock: w,
+		opts:   Options{References: references, Definitions: definitions, Clock: w},
+		reader: w.Cache, writer: sliceWriter{c: c},
 	}
 }
 
@@ -105,10 +106,10 @@ func (c *referring) prepare(w *orders.World) {
 func (c *referring) recall(s *orders.State) {
 	c.state = s
 	remembered := s.Memory["references"].(*memory)
-	references := c.reconciler.references
+	references := c.reconciler.opts.References
 	references.allowed, references.refused = remembered.allowed, remembered.refused
 	references.adding = remembered.adding
-	c.reconciler.rule = c.world.Rule
+	c.reconciler.opts.Rule = c.world.Rule
 	c.reconciler.expectations = s.Memory["expected slices"].(*kube.Expectations)
 	c.reconciler.unseen = s.Memory["unseen"].(*kube.Memory[types.NamespacedName, unseen])
 	orders.Field(c.reconciler, "brake").SetZero()
@@ -126,7 +127,7 @@ func (c *referring) Idle(s *orders.State) bool {
 // References implements orders.Part.
 func (c *referring) References(s *orders.State) orders.ProfileReferences {
 	c.recall(s)
-	return c.reconciler.references
+	return c.reconciler.opts.References
 }
 
 // Delivered implements orders.Part.
@@ -139,7 +140,7 @@ func (c *referring) Delivered(
 	c.recall(s)
 	for _, obj := range []client.Object{before, orders.Cached[*inventoryv1alpha1.PlacementDecision](s, kind, key)} {
 		if slice, ok := obj.(*inventoryv1alpha1.PlacementDecision); ok && slice != nil {
-			c.reconciler.references.check(context.Background(), key.Namespace, referredClusters(slice))
+			c.reconciler.opts.References.check(context.Background(), key.Namespace, referredClusters(slice))
 		}
 	}
 }
@@ -165,7 +166,7 @@ func (c *referring) plan(s *orders.State) error {
 	if err != nil || r.catchUp(ctx, thePlacement, o) > 0 {
 		return err
 	}
-	choice, err := r.rule.Choice(ctx, thePlacement)
+	choice, err := r.opts.Rule.Choice(ctx, thePlacement)
 	if err != nil {
 		return err
 	}

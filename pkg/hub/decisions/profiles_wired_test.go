@@ -20,6 +20,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory/profiles"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/notices"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 )
 
@@ -32,11 +33,13 @@ func (w *world) startWithProfiles(forbidden *atomic.Bool) {
 	rule := selection.New(mgr.GetCache(), mgr.GetAPIReader(), definitions, w.time)
 	w.refs = NewReferences(mgr.GetCache())
 	apitest.Must(w.T, Add(mgr, Options{Rule: rule, References: w.refs, Definitions: definitions, Clock: w.time}))
-	guard := inventory.GuardFunc(func(context.Context) (profiles.Verdict, error) {
+	guard := func(context.Context) (profiles.Verdict, error) {
 		return profiles.Verdict{Allowed: !forbidden.Load(), Reason: "UpstreamGateOn"}, nil
-	})
-	_, err := inventory.Add(w.T.Context(), mgr, inventory.Options{
-		Rule: rule, Guard: guard, References: w.refs, Clock: w.time,
+	}
+	events, err := notices.Add(mgr, w.time)
+	apitest.Must(w.T, err)
+	_, err = inventory.Add(w.T.Context(), mgr, inventory.Options{
+		Rule: rule, Guard: guard, References: w.refs, Events: events, Clock: w.time,
 	})
 	apitest.Must(w.T, err)
 	w.stop = apitest.Run(w.whole, mgr.Start)

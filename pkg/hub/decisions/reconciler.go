@@ -10,7 +10,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -33,12 +32,9 @@ const (
 
 // Reconciler maintains the slices of one Placement, which the request names.
 type Reconciler struct {
-	rule        *selection.Rule
-	references  *References
-	definitions *watch.Definitions
-	reader      client.Reader // caches
-	writer      client.Client
-	clock       clock.PassiveClock
+	opts   Options
+	reader client.Reader // caches
+	writer client.Client
 
 	events       *notices.Reporter
 	brake        kube.Brake[types.NamespacedName] // by slice
@@ -55,14 +51,9 @@ type unseen struct {
 
 func newReconciler(reader client.Reader, writer client.Client, opts Options) *Reconciler {
 	return &Reconciler{
-		rule:         opts.Rule,
-		references:   opts.References,
-		definitions:  opts.Definitions,
-		reader:       reader,
-		writer:       writer,
-		clock:        opts.Clock,
+		opts: opts, reader: reader, writer: writer,
 		events:       notices.NewReporter(reader, writer, opts.Clock, ControllerName, eventAction),
-		expectations: kube.NewExpectations(),
+		expectations: &kube.Expectations{},
 		unseen:       &kube.Memory[types.NamespacedName, unseen]{},
 	}
 }
@@ -70,7 +61,7 @@ func newReconciler(reader client.Reader, writer client.Client, opts Options) *Re
 // Reconcile makes the slices list those chosen clusters that have a profile.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	placement := req.NamespacedName
-	standing, err := r.definitions.Standing(ctx, r.reader, DecisionCRD)
+	standing, err := r.opts.Definitions.Standing(ctx, r.reader, DecisionCRD)
 	if err != nil || standing == watch.Unserved {
 		return reconcile.Result{}, err
 	}
@@ -81,7 +72,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if wait := r.catchUp(ctx, placement, o); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
-	choice, err := r.rule.Choice(ctx, placement)
+	choice, err := r.opts.Rule.Choice(ctx, placement)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
@@ -181,13 +172,13 @@ func (r *Reconciler) catchUp(ctx context.Context, placement types.NamespacedName
 			cached = decision
 		}
 		key := types.NamespacedName{Namespace: placement.Namespace, Name: name}
-		wait = max(wait, r.expectations.Wait(key, cached, r.clock.Now()))
+		wait = max(wait, r.expectations.Wait(key, cached, r.opts.Clock.Now()))
 	}
 	if wait == 0 {
-		r.references.seen(placement, last.adding)
+		r.opts.References.seen(placement, last.adding)
 		// A cluster that was not added because a write failed is in no slice that changes,
 		// so no event announces that.
-		r.references.check(ctx, placement.Namespace, last.adding)
+		r.opts.References.check(ctx, placement.Namespace, last.adding)
 		r.unseen.Forget(placement)
 	}
 	return wait
@@ -205,18 +196,18 @@ func (r *Reconciler) plan(
 		return writes, 0, nil
 	}
 	of := func(cluster string) selection.Answer {
-		return r.references.of(types.NamespacedName{Namespace: placement.Namespace, Name: cluster})
+		return r.opts.References.of(types.NamespacedName{Namespace: placement.Namespace, Name: cluster})
 	}
 	present := referred(o.current)
 	if err := r.askAbout(ctx, placement.Namespace, present, of); err != nil {
 		return nil, 0, err
 	}
-	left, again, err := r.rule.Leaving(ctx, placement, choice, notChosen(present, choice))
+	left, again, err := r.opts.Rule.Leaving(ctx, placement, choice, notChosen(present, choice))
 	if err != nil {
 		return nil, 0, err
 	}
 	want := desiredClusters(present, choice, left, of)
-	if len(o.current) == 0 && !mayBegin(choice, want, r.references.allowsAny()) {
+	if len(o.current) == 0 && !mayBegin(choice, want, r.opts.References.allowsAny()) {
 		return nil, again, nil
 	}
 	base := baseOf(placement.Name)
@@ -240,7 +231,7 @@ func (r *Reconciler) askAbout(
 			return err
 		}
 		if profile == nil || !selection.IsOurs(profile) || profile.DeletionTimestamp != nil {
-			r.references.enqueue(pair)
+			r.opts.References.released.Tell(pair)
 		}
 	}
 	return nil
@@ -261,7 +252,7 @@ func added(current []slice, writes []write) []string {
 }
 
 func (r *Reconciler) begin(placement types.NamespacedName, adding []string) bool {
-	if !r.references.begin(placement, adding) {
+	if !r.opts.References.begin(placement, adding) {
 		return false
 	}
 	if len(adding) > 0 {
@@ -329,7 +320,7 @@ func (r *Reconciler) send(ctx context.Context, placement types.NamespacedName, o
 
 func (r *Reconciler) create(ctx context.Context, placement types.NamespacedName, o observed, s slice) error {
 	key := types.NamespacedName{Namespace: placement.Namespace, Name: s.name}
-	if err := r.brake.Check(key, kube.Rewrite, "", r.clock.Now()); err != nil {
+	if err := r.brake.Check(key, kube.Rewrite, "", r.opts.Clock.Now()); err != nil {
 		return fmt.Errorf("creating PlacementDecision %s: %w", s.name, err)
 	}
 	created := desiredDecision(placement.Namespace, placement.Name, s)
@@ -337,7 +328,7 @@ func (r *Reconciler) create(ctx context.Context, placement types.NamespacedName,
 		return fmt.Errorf("creating PlacementDecision %s: %w", s.name, err)
 	}
 	log.FromContext(ctx).Info("Created PlacementDecision", "slice", s.name, "references", len(s.clusters))
-	r.brake.Wrote(key, kube.Rewrite, "", partWritten(created, placement.Name, s), r.clock.Now())
+	r.brake.Wrote(key, kube.Rewrite, "", partWritten(created, placement.Name, s), r.opts.Clock.Now())
 	r.remember(placement, o, created)
 	return nil
 }
@@ -348,7 +339,7 @@ func (r *Reconciler) update(ctx context.Context, placement types.NamespacedName,
 	if losesAny(current, s) {
 		what = kube.Remove
 	}
-	if err := r.brake.Check(key, what, before, r.clock.Now()); err != nil {
+	if err := r.brake.Check(key, what, before, r.opts.Clock.Now()); err != nil {
 		return fmt.Errorf("patching PlacementDecision %s: %w", s.name, err)
 	}
 	patch, err := kube.MergePatch(current.ResourceVersion, desiredChanges(current, placement.Name, s))
@@ -362,7 +353,7 @@ func (r *Reconciler) update(ctx context.Context, placement types.NamespacedName,
 		return fmt.Errorf("patching PlacementDecision %s: %w", s.name, err)
 	}
 	log.FromContext(ctx).V(1).Info("Patched PlacementDecision", "slice", s.name, "references", len(s.clusters))
-	r.brake.Wrote(key, what, before, partWritten(written, placement.Name, s), r.clock.Now())
+	r.brake.Wrote(key, what, before, partWritten(written, placement.Name, s), r.opts.Clock.Now())
 	r.remember(placement, o, written)
 	return nil
 }
@@ -370,7 +361,7 @@ func (r *Reconciler) update(ctx context.Context, placement types.NamespacedName,
 func (r *Reconciler) remember(
 	placement types.NamespacedName, o observed, written *inventoryv1alpha1.PlacementDecision,
 ) {
-	r.expectations.Wrote(written, r.clock.Now())
+	r.expectations.Wrote(written, r.opts.Clock.Now())
 	r.wrote(placement, written.Name)
 	o.objects[written.Name] = written
 }
@@ -380,7 +371,7 @@ func (r *Reconciler) remove(
 	ctx context.Context, placement types.NamespacedName, current *inventoryv1alpha1.PlacementDecision,
 ) error {
 	key, before := client.ObjectKeyFromObject(current), ownPart(current)
-	if err := r.brake.Check(key, kube.Remove, before, r.clock.Now()); err != nil {
+	if err := r.brake.Check(key, kube.Remove, before, r.opts.Clock.Now()); err != nil {
 		return fmt.Errorf("deleting PlacementDecision %s: %w", current.Name, err)
 	}
 	gone := current.DeepCopy()
@@ -390,8 +381,8 @@ func (r *Reconciler) remove(
 		return fmt.Errorf("deleting PlacementDecision %s: %w", current.Name, err)
 	}
 	log.FromContext(ctx).Info("Deleted PlacementDecision", "slice", current.Name)
-	r.brake.Wrote(key, kube.Remove, before, "", r.clock.Now())
-	r.expectations.Deleted(current, r.clock.Now())
+	r.brake.Wrote(key, kube.Remove, before, "", r.opts.Clock.Now())
+	r.expectations.Deleted(current, r.opts.Clock.Now())
 	r.wrote(placement, current.Name)
 	return nil
 }
@@ -399,7 +390,7 @@ func (r *Reconciler) remove(
 // lost records a write that failed because another client was faster.
 func (r *Reconciler) lost(current *inventoryv1alpha1.PlacementDecision, what kube.Write, err error) {
 	if apierrors.IsConflict(err) {
-		r.brake.Lost(client.ObjectKeyFromObject(current), what, ownPart(current), r.clock.Now())
+		r.brake.Lost(client.ObjectKeyFromObject(current), what, ownPart(current), r.opts.Clock.Now())
 	}
 }
 
@@ -416,7 +407,7 @@ func (r *Reconciler) report(
 	case choice.Placement == nil, apierrors.IsConflict(err):
 	case errors.As(err, &fight):
 		current = append(current, contestedNotice(placement.Name, err))
-	case kube.IsRefusal(err), err != nil && r.failing.Lasted(placement, kube.LastingAfter, r.clock.Now()):
+	case kube.IsRefusal(err), err != nil && r.failing.Lasted(placement, kube.LastingAfter, r.opts.Clock.Now()):
 		current = append(current, refusedNotice(placement.Name, err))
 	}
 	if notice, ok := foreignNotice(placement.Name, o.foreign); ok &&

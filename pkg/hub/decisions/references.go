@@ -38,7 +38,8 @@ type References struct {
 	// progress or not in the cache yet.
 	adding kube.SetIndex[types.NamespacedName, string]
 
-	subscribers []func(types.NamespacedName)
+	// released are told of each pair that must be reconciled.
+	released kube.Subscribers[types.NamespacedName]
 }
 
 // sliceReader finds the slices once they are known.
@@ -62,9 +63,7 @@ func NewReferences(cache client.Reader) *References {
 // profile any more, which must not be referred to, or something refers to a profile that does
 // not exist. enqueue must return at once.
 func (r *References) Subscribe(enqueue func(pair types.NamespacedName)) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.subscribers = append(r.subscribers, enqueue)
+	r.released.Subscribe(enqueue)
 }
 
 // Allow records whether slices may refer to a pair's profile: Yes once it exists, with
@@ -198,18 +197,8 @@ func (r *References) check(ctx context.Context, namespace string, clusters []str
 		}
 	}
 	r.mu.Unlock()
-	r.enqueue(released...)
-}
-
-// enqueue has subscribers reconcile pairs.
-func (r *References) enqueue(pairs ...types.NamespacedName) {
-	r.mu.Lock()
-	subscribers := r.subscribers
-	r.mu.Unlock()
-	for _, enqueue := range subscribers {
-		for _, pair := range pairs {
-			enqueue(pair)
-		}
+	for _, pair := range released {
+		r.released.Tell(pair)
 	}
 }
 

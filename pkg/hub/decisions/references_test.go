@@ -51,12 +51,12 @@ func TestWrongReferencesEnqueueTheirPairs(t *testing.T) {
 	going.DeletionTimestamp, going.Finalizers = &metav1.Time{Time: time.Unix(1, 0)}, []string{"f"}
 	others.Spec.ClusterManager.Name = "another-manager"
 	r := &Reconciler{
-		references: NewReferences(nil),
+		opts: Options{References: NewReferences(nil)},
 		reader: fake.NewClientBuilder().WithScheme(ocmtest.Scheme()).
 			WithObjects(going, others, ocmtest.OurProfile("team", "ours")).Build(),
 	}
 	var asked []string
-	r.references.Subscribe(func(pair types.NamespacedName) { asked = append(asked, pair.Name) })
+	r.opts.References.Subscribe(func(pair types.NamespacedName) { asked = append(asked, pair.Name) })
 	present := map[string]selection.Group{"going": {}, "others": {}, "ours": {}, "gone": {}, "allowed": {}, "refused": {}}
 	of := func(cluster string) selection.Answer {
 		return map[string]selection.Answer{"allowed": selection.Yes, "refused": selection.No}[cluster]

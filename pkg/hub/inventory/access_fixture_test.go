@@ -254,7 +254,7 @@ func (w *accessWorld) start(now clock.WithTicker) {
 			Clock: now,
 		})
 		apitest.Must(t, err)
-		return Options{Guard: &switchGuard{}, Access: providers}
+		return Options{Guard: allowed, Access: providers}
 	})
 }
 

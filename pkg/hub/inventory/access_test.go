@@ -27,7 +27,7 @@ func (g *givenAccess) WaitForSync(context.Context) error { return nil }
 func TestAccessProvidersAreMaintainedWithTheRest(t *testing.T) {
 	onBothHubs(t, func(t *testing.T, s *stepper) {
 		given := &givenAccess{}
-		s.r.access = given
+		s.r.opts.Access = given
 		publish := func(proxy, direct *inventoryv1alpha1.AccessProvider) {
 			given.decision = access.Decision{Proxy: access.ProviderState{Known: true, Provider: proxy},
 				Direct: access.ProviderState{Known: true, Provider: direct}}
@@ -86,11 +86,11 @@ func TestAccessProvidersAreMaintainedWithTheRest(t *testing.T) {
 func TestAccessProvidersAreMaintainedInOCMsProfile(t *testing.T) {
 	onBothHubs(t, func(t *testing.T, s *stepper) {
 		given := &givenAccess{}
-		s.r.access = given
+		s.r.opts.Access = given
 		allowed := true
-		s.r.guard = GuardFunc(func(context.Context) (profiles.Verdict, error) {
+		s.r.opts.Guard = func(context.Context) (profiles.Verdict, error) {
 			return profiles.Verdict{Reason: "UpstreamGateOn", Access: allowed}, nil
-		})
+		}
 		says := func(provider *inventoryv1alpha1.AccessProvider) {
 			given.decision = access.Decision{Proxy: access.ProviderState{Known: true, Provider: provider}}
 		}
@@ -129,7 +129,7 @@ func TestWithoutTheAddonsAPIAccessStays(t *testing.T) {
 	s := newStepper(t, mapHub)
 	proxy := throughProxy([]byte("CA"), s.c.Name)
 	given := &givenAccess{access.Decision{Proxy: access.ProviderState{Known: true, Provider: &proxy}}}
-	s.r.access = given
+	s.r.opts.Access = given
 	s.mustStep(post, patchStatus)
 	s.settled()
 	given.decision.Proxy.Provider = nil
@@ -151,7 +151,7 @@ func TestConcurrentlyAddedEntryStays(t *testing.T) {
 	apitest.EditStatus(s, s.mine(), func(p *inventoryv1alpha1.ClusterProfile) {
 		p.Status.AccessProviders = []inventoryv1alpha1.AccessProvider{theirs}
 	})
-	s.r.access = &givenAccess{access.Decision{Proxy: access.ProviderState{Known: true, Provider: &proxy},
+	s.r.opts.Access = &givenAccess{access.Decision{Proxy: access.ProviderState{Known: true, Provider: &proxy},
 		Direct: access.ProviderState{Known: true}}}
 	if _, err := s.step(); err == nil {
 		t.Error("what was read before another client wrote was written")

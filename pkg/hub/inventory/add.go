@@ -9,7 +9,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -29,25 +28,16 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory/profiles"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory/report"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/metrics"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/notices"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/fair"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/watch"
 )
 
-// Names of the controllers, used alike in logs, metrics, field managers and events.
-const (
-	// ControllerName maintains the profiles.
-	ControllerName = profiles.FieldOwner
-
-	// ReportControllerName creates the events about withheld profiles, and about profiles that
-	// change too often.
-	ReportControllerName = "hub.inventory-report"
-
-	// InstallControllerName makes ControllerName look again at pairs that wait because the
-	// install strategy may create their cluster's addon again.
-	InstallControllerName = "hub.inventory-install"
-)
+// ControllerName is the name of the controller that maintains the profiles, used alike in logs,
+// metrics, field managers and events.
+const ControllerName = profiles.FieldOwner
 
 const (
 	// everyDelay makes simultaneous changes, such as those of several CRDs, cause one
@@ -57,11 +47,6 @@ const (
 	// askAgainEvery is how often the pairs that wait for the install strategy are reconciled at
 	// most, while the slices of its Placements change one by one.
 	askAgainEvery = time.Second
-
-	// Failed events are retried after retryFirst, then at doubling intervals up to
-	// retryMost: a raised quota sends no event.
-	retryFirst = 20 * time.Millisecond
-	retryMost  = time.Minute
 
 	// establishTime is how old the CRD of ClusterProfiles must be for it to count as not
 	// served: a CRD is served a moment after its creation.
@@ -73,8 +58,9 @@ type Options struct {
 	// Rule decides what is published where. Required.
 	Rule *selection.Rule
 
-	// Guard decides whether profiles may be written. Required.
-	Guard Guard
+	// Guard decides whether profiles may be written now. It reads caches only. After an error
+	// nothing is written, and it is called again. Required.
+	Guard func(ctx context.Context) (profiles.Verdict, error)
 
 	// GuardObjects are the kinds on which the guard's verdict depends, except for their
 	// status: after a change every pair is reconciled. The manager's cache must be
@@ -106,6 +92,9 @@ type Options struct {
 	// of them in one namespace; 0 means a default.
 	Workers             int
 	WorkersPerNamespace int
+
+	// Events creates the events. Required.
+	Events *notices.Controller
 
 	// Metrics count the states of pairs and claims; nil disables them.
 	Metrics *metrics.Metrics
@@ -144,25 +133,12 @@ type References interface {
 	Subscribe(enqueue func(pair types.NamespacedName))
 }
 
-// Guard decides whether this addon may write profiles now.
-type Guard interface {
-	// Verdict reads caches only. After an error nothing is written, and Verdict is called
-	// again.
-	Verdict(ctx context.Context) (profiles.Verdict, error)
-}
-
-// GuardFunc is a function that is a Guard.
-type GuardFunc func(ctx context.Context) (profiles.Verdict, error)
-
-// Verdict calls the function.
-func (f GuardFunc) Verdict(ctx context.Context) (profiles.Verdict, error) { return f(ctx) }
-
 // inventory holds the controllers and their shared state.
 type inventory struct {
 	mgr    manager.Manager
+	reader client.Reader // caches
 	opts   Options
 	pairs  *Reconciler
-	status *statusSource
 	routes selection.Routes
 	ctx    context.Context // for reads from caches, which do not block
 
@@ -180,15 +156,10 @@ type inventory struct {
 
 	discovery *watch.Discovery
 
-	// installTrigger asks for askAgain, which was last done at askedAgain.
-	installTrigger watch.Trigger
-	askedAgain     time.Time
-
 	profileAPIError string // the last one, which was logged
 
-	counting       bool // whether the metrics count rejected claims
-	followsMembers bool // whether changes of member ids enqueue others' pairs
-	followsHeldIDs bool // whether changes of the ids that profiles have do, too
+	followsClusters bool // whether rejected claims are counted and changes of member ids followed
+	followsProfiles bool // whether changes of the ids that profiles have are
 
 	// started is true once the pairs are reconciled, by the controller. Without profiles that
 	// serves only to tell others what an event concerns.
@@ -202,8 +173,8 @@ type inventory struct {
 // are computed, and writes once it serves ClusterProfiles, which may be long after the manager
 // has started.
 func Add(ctx context.Context, mgr manager.Manager, opts Options) (conditions.Source, error) {
-	if opts.Rule == nil || opts.Guard == nil {
-		return nil, errors.New("inventory: a rule and a guard are required")
+	if opts.Rule == nil || opts.Guard == nil || opts.Events == nil {
+		return nil, errors.New("inventory: a rule, a guard and events are required")
 	}
 	if opts.Clock == nil {
 		opts.Clock = clock.RealClock{}
@@ -211,16 +182,15 @@ func Add(ctx context.Context, mgr manager.Manager, opts Options) (conditions.Sou
 	pairs := newReconciler(mgr.GetClient(), opts)
 	i := &inventory{
 		mgr:    mgr,
+		reader: mgr.GetCache(),
 		opts:   opts,
 		pairs:  pairs,
 		routes: opts.Rule.Routes(pairs.outcomes),
 		ctx:    ctx,
 
-		everyTrigger:   watch.Trigger{Delay: everyDelay},
-		installTrigger: watch.Trigger{Delay: everyDelay},
+		everyTrigger: watch.Trigger{Delay: everyDelay},
 	}
-	pairs.freed = memberFollower{i}.askAgain
-	i.status = newStatusSource(mgr.GetCache(), opts, i.routes, pairs.outcomes)
+	pairs.freed = i.enqueueClaimants
 	if opts.Access != nil {
 		i.followAccess(ctx)
 	}
@@ -230,17 +200,20 @@ func Add(ctx context.Context, mgr manager.Manager, opts Options) (conditions.Sou
 	if opts.GuardChanges != nil {
 		opts.GuardChanges(func() { i.enqueueEverything(ctx) })
 	}
-	if err := i.addStart(); err != nil {
+	err := i.addStart()
+	if err != nil {
 		return nil, fmt.Errorf("adding the start of %s: %w", ControllerName, err)
 	}
-	if err := i.addReport(); err != nil {
-		return nil, fmt.Errorf("adding %s: %w", ReportControllerName, err)
+	pairs.outcomes.ScopeChanged, err = opts.Events.Register(
+		report.Reports(opts.Rule, pairs.outcomes, opts.Clock, opts.WriteEvery))
+	if err != nil {
+		return nil, fmt.Errorf("adding the events of %s: %w", ControllerName, err)
 	}
-	if err := i.addInstall(); err != nil {
-		return nil, fmt.Errorf("adding %s: %w", InstallControllerName, err)
+	if err := i.followInstall(); err != nil {
+		return nil, fmt.Errorf("following the install strategy: %w", err)
 	}
 	log.FromContext(ctx).V(1).Info("Added the inventory controllers", "labelAllow", opts.LabelAllow)
-	return i.status, nil
+	return statusSource{i}, nil
 }
 
 // addStart makes the manager start the pairs' controller, and that follow ClusterProfiles.
@@ -266,7 +239,7 @@ func (i *inventory) addStart() error {
 // may be about to.
 func (i *inventory) servesProfiles(ctx context.Context) (served, known bool, err error) {
 	key := types.NamespacedName{Name: selection.ProfileCRD}
-	crd, err := kube.Get(ctx, i.mgr.GetCache(), key, kube.Partial(kube.CRDKind))
+	crd, err := kube.Get(ctx, i.reader, key, kube.Partial(kube.CRDKind))
 	if err != nil || crd == nil || crd.DeletionTimestamp != nil {
 		return false, err == nil, err
 	}
@@ -306,16 +279,15 @@ func (i *inventory) start(ctx context.Context) error {
 	if i.withProfiles, err = i.prepare(ctx); err != nil {
 		return err
 	}
-	if i.opts.Metrics != nil {
-		if err := i.followOnce(ctx, &i.counting, &clusterv1.ManagedCluster{}, rejectedCounter{i.opts.Metrics}); err != nil {
-			return err
-		}
-	}
-	if err := i.followOnce(ctx, &i.followsMembers, &clusterv1.ManagedCluster{}, memberFollower{i}); err != nil {
+	clusters := kube.OnEvent(func(before, after *clusterv1.ManagedCluster, initial bool) {
+		countRejected(i.opts.Metrics, before, after)
+		i.followMembers(before, after, initial)
+	})
+	if err := i.followOnce(ctx, &i.followsClusters, &clusterv1.ManagedCluster{}, clusters); err != nil {
 		return err
 	}
 	if i.withProfiles {
-		if err := i.followHeldIDs(ctx); err != nil {
+		if err := i.followProfiles(ctx); err != nil {
 			return err
 		}
 	}
@@ -325,15 +297,15 @@ func (i *inventory) start(ctx context.Context) error {
 	i.opts.Rule.SubscribeDefinitions(i.enqueueAll)
 	// All conditions have waited for this. Those of clusters without pairs wait for nothing
 	// else.
-	i.pairs.outcomes.EnqueueStatus("")
+	i.pairs.outcomes.StatusChanged("")
 	i.started.Store(true)
 	return nil
 }
 
-// followHeldIDs makes claimants of a member id be reconciled when a profile gives it up. It may be
+// followProfiles makes claimants of a member id be reconciled when a profile gives it up. It may be
 // called again.
-func (i *inventory) followHeldIDs(ctx context.Context) error {
-	return i.followOnce(ctx, &i.followsHeldIDs, &inventoryv1alpha1.ClusterProfile{}, heldFollower{memberFollower{i}})
+func (i *inventory) followProfiles(ctx context.Context) error {
+	return i.followOnce(ctx, &i.followsProfiles, &inventoryv1alpha1.ClusterProfile{}, kube.OnEvent(i.followHeldIDs))
 }
 
 // followOnce adds a handler to the cache of a kind, unless that is done.
@@ -362,11 +334,11 @@ func (i *inventory) startProfiles(ctx context.Context) error {
 	if err := i.opts.Rule.Prepare(ctx); err != nil {
 		return err
 	}
-	if err := i.followHeldIDs(ctx); err != nil {
+	if err := i.followProfiles(ctx); err != nil {
 		return err
 	}
 	profiles := source.Kind(i.mgr.GetCache(), client.Object(&inventoryv1alpha1.ClusterProfile{}),
-		handler.EventHandler(&handler.EnqueueRequestForObject{}), kube.OnChange(versionChanged))
+		handler.EventHandler(&handler.EnqueueRequestForObject{}), notResync)
 	if err := i.controller.Watch(profiles); err != nil {
 		return fmt.Errorf("watching ClusterProfiles: %w", err)
 	}
@@ -381,10 +353,9 @@ func (i *inventory) addPairs(mgr manager.Manager) error {
 		Named(ControllerName).
 		WithOptions(i.queue().Controller())
 	if i.withProfiles {
-		b = b.Watches(
-			&inventoryv1alpha1.ClusterProfile{}, &handler.EnqueueRequestForObject{}, when(kube.OnChange(versionChanged)))
+		b = b.Watches(&inventoryv1alpha1.ClusterProfile{}, &handler.EnqueueRequestForObject{}, when(notResync))
 	}
-	b = i.routes.Watch(b, measured(contentChanged, i.opts.Metrics))
+	b = i.routes.Watch(b, measured(i.opts.Metrics))
 	for _, obj := range i.opts.GuardObjects {
 		b = b.Watches(obj, handler.EnqueueRequestsFromMapFunc(i.routes.AllPairs), guardMatters())
 	}
@@ -415,7 +386,7 @@ func (i *inventory) queue() fair.Options {
 
 // enqueueEverything enqueues every pair and every condition.
 func (i *inventory) enqueueEverything(ctx context.Context) {
-	i.pairs.outcomes.EnqueueStatus("")
+	i.pairs.outcomes.StatusChanged("")
 	if !i.opts.Rule.Ready() {
 		return // no pair has been reconciled yet
 	}
@@ -441,45 +412,51 @@ func (i *inventory) followAccess(ctx context.Context) {
 	})
 }
 
-// addReport registers the controller of the events.
-func (i *inventory) addReport() error {
-	reporter := report.NewReporter(i.mgr.GetCache(), i.mgr.GetClient(), i.opts.Rule, i.pairs.outcomes, i.opts.Clock,
-		i.opts.WriteEvery)
-	return builder.ControllerManagedBy(i.mgr).
-		Named(ReportControllerName).
-		WithOptions(controller.Options{RateLimiter: retries()}).
-		WatchesRawSource(&i.pairs.outcomes.Trigger).
-		Complete(reporter)
-}
-
-// addInstall registers the controller of askAgain.
-func (i *inventory) addInstall() error {
+// followInstall enqueues the pairs that wait for the install strategy when that changes, in one
+// go for many slices: when an install Placement is emptied, there is a slice for every hundred
+// clusters, and all of these wait.
+func (i *inventory) followInstall() error {
+	changed := make(chan struct{}, 1)
 	i.opts.Rule.SubscribeInstall(func(namespace string) {
-		i.pairs.outcomes.Trigger.Enqueue(types.NamespacedName{Namespace: namespace})
-		i.installTrigger.Enqueue(types.NamespacedName{Name: InstallControllerName})
+		i.pairs.outcomes.ScopeChanged(types.NamespacedName{Namespace: namespace})
+		select {
+		case changed <- struct{}{}:
+		default: // there is one that was not seen yet
+		}
 	})
-	return builder.ControllerManagedBy(i.mgr).
-		Named(InstallControllerName).
-		WatchesRawSource(&i.installTrigger).
-		Complete(reconcile.Func(i.askAgain))
+	return i.mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
+		atIntervals(ctx, changed, func() { i.opts.Rule.AskAgain(i.everyTrigger.Enqueue) })
+		return nil
+	}))
 }
 
-// askAgain enqueues the pairs that wait for the install strategy, in one go for many slices:
-// when an install Placement is emptied, there is a slice for every hundred clusters, and all of
-// these wait. It never runs concurrently, since there is a single request.
-func (i *inventory) askAgain(context.Context, reconcile.Request) (reconcile.Result, error) {
-	now := i.opts.Clock.Now()
-	if since := now.Sub(i.askedAgain); since >= 0 && since < askAgainEvery {
-		return reconcile.Result{RequeueAfter: askAgainEvery - since}, nil
+// atIntervals calls do after a change, together with those of everyDelay, and at most once in
+// askAgainEvery, until the context ends. changed has room for one change.
+func atIntervals(ctx context.Context, changed <-chan struct{}, do func()) {
+	pause := func(d time.Duration) {
+		select {
+		case <-ctx.Done():
+		case <-time.After(d):
+		}
 	}
-	i.askedAgain = now
-	i.opts.Rule.AskAgain(i.everyTrigger.Enqueue)
-	return reconcile.Result{}, nil
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-changed:
+		}
+		pause(everyDelay)
+		select {
+		case <-changed:
+		default:
+		}
+		do()
+		pause(askAgainEvery - everyDelay)
+	}
 }
 
-func retries() workqueue.TypedRateLimiter[reconcile.Request] {
-	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](retryFirst, retryMost)
-}
+// notResync passes every change of a profile.
+var notResync = predicate.ResourceVersionChangedPredicate{}
 
 // guardMatters passes changes of a guard's object, except for the initial list: at the
 // start every pair is reconciled anyway.

@@ -62,7 +62,7 @@ func TestAFlappingClusterIsWrittenWithinItsBudget(t *testing.T) {
 			}
 			wire := &apitest.Wire{}
 			startManager(t, wire.Tap(asManager(t, wiredHub, w)), Options{
-				Guard: &switchGuard{}, LabelAllow: []string{"env"}, WriteEvery: every,
+				Guard: allowed, LabelAllow: []string{"env"}, WriteEvery: every,
 			})
 			w.synced(c.Name)
 			w.synced(quiet.Name)
@@ -252,7 +252,7 @@ func TestTheBudgetDelaysOnlyUpdates(t *testing.T) {
 		s.exhaust(every)
 		shown := s.mine().Status.Properties[0].Value
 		proxy := throughProxy([]byte("CA"), s.c.Name)
-		s.r.access = &givenAccess{access.Decision{Proxy: access.ProviderState{Known: true, Provider: &proxy}}}
+		s.r.opts.Access = &givenAccess{access.Decision{Proxy: access.ProviderState{Known: true, Provider: &proxy}}}
 		s.mustStep(patchStatus)
 		s.shows(shown, "prod")
 	})
@@ -291,11 +291,10 @@ func TestEventsOfAClusterThatChangesTooOften(t *testing.T) {
 	counts := metrics.New(metrics.Options{})
 	s.r.outcomes.Metrics = counts
 	const every = 10 * time.Second
-	reporter := report.NewReporter(s.cache, s.Client, s.rule, s.r.outcomes, s.time, every)
+	tell := s.reporter(every)
 	notes := func() (notes []string) {
 		t.Helper()
-		_, err := reporter.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: s.c.Name}})
-		apitest.Must(t, err)
+		tell(types.NamespacedName{Name: s.c.Name})
 		list := &eventsv1.EventList{}
 		s.MustList(list, client.InNamespace("default"))
 		for _, event := range list.Items {

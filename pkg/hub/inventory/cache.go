@@ -8,6 +8,7 @@ import (
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory/profiles"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
 // CacheOptions returns which part of ManagedClusters and ClusterProfiles the manager's cache
@@ -18,17 +19,10 @@ import (
 // list of what was left out: see leftOutOf.
 func CacheOptions(limits profiles.Limits) map[client.Object]cache.ByObject {
 	return map[client.Object]cache.ByObject{
-		&clusterv1.ManagedCluster{}: {Transform: func(in any) (any, error) {
-			if cluster, ok := in.(*clusterv1.ManagedCluster); ok {
-				in, _ = limits.Trim(cluster)
-			}
-			return in, nil
-		}},
-		&inventoryv1alpha1.ClusterProfile{}: {Transform: func(in any) (any, error) {
-			if profile, ok := in.(*inventoryv1alpha1.ClusterProfile); ok {
-				in = profiles.Trim(profile)
-			}
-			return in, nil
-		}},
+		&clusterv1.ManagedCluster{}: {Transform: kube.Trimmed(func(full *clusterv1.ManagedCluster) *clusterv1.ManagedCluster {
+			trimmed, _ := limits.Trim(full)
+			return trimmed
+		})},
+		&inventoryv1alpha1.ClusterProfile{}: {Transform: kube.Trimmed(profiles.Trim)},
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/metrics"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
 // shows checks the series of one of the metrics that are not zero.
@@ -30,7 +31,7 @@ func shows(t *testing.T, when string, counts *metrics.Metrics, name string, want
 // even if their deletion was missed.
 func TestRejectedClaimsAreCountedOncePerCluster(t *testing.T) {
 	counts := metrics.New(metrics.Options{})
-	counter := rejectedCounter{counts}
+	counter := kube.OnEvent(func(before, after *clusterv1.ManagedCluster, _ bool) { countRejected(counts, before, after) })
 	cluster := func(claims ...clusterv1.ManagedClusterClaim) *clusterv1.ManagedCluster {
 		return asCached(&clusterv1.ManagedCluster{Status: clusterv1.ManagedClusterStatus{ClusterClaims: claims}})
 	}
@@ -80,7 +81,7 @@ func TestWhyAPairIsWithheldIsCounted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newStepper(t, mapHub)
 			counts := metrics.New(metrics.Options{})
-			s.r.metrics, s.r.outcomes.Metrics = counts, counts
+			s.r.opts.Metrics, s.r.outcomes.Metrics = counts, counts
 			s.mustStep(post, patchStatus)
 			shows(t, "published", counts, "profiles", map[string]float64{"Synced": 1})
 			s.later(time.Hour)
@@ -124,7 +125,7 @@ func TestMetricsFollowTheHub(t *testing.T) {
 	w.Bind(ns, set.Name)
 	cluster := w.Cluster("c", ocmtest.InSet(set.Name), ocmtest.Claim("a", "1"), ocmtest.Claim("empty", ""))
 	wire := &apitest.Wire{}
-	startManager(t, wire.Tap(asManager(t, wiredHub, w)), Options{Guard: &switchGuard{}, Metrics: counts})
+	startManager(t, wire.Tap(asManager(t, wiredHub, w)), Options{Guard: allowed, Metrics: counts})
 	w.whole(ns, cluster.Name)
 	eventually := func(name string, want map[string]float64) {
 		t.Helper()

@@ -51,7 +51,7 @@ func newRestoration(t *testing.T) *restoration {
 	startWith(t, r.wire.Tap(asManager(t, server, r.world)), cacheOptions(), func(mgr manager.Manager) Options {
 		r.definitions = followDefinitions(t, mgr, r.time)
 		rule := selection.New(mgr.GetCache(), mgr.GetAPIReader(), r.definitions, r.time)
-		return Options{Rule: rule, Guard: &switchGuard{}, Clock: r.time}
+		return Options{Rule: rule, Guard: allowed, Clock: r.time}
 	})
 	r.exists(r.all, r.other.Name, true)
 	r.follows()

@@ -19,7 +19,7 @@ func TestDisplayNameFollowsTheAnnotation(t *testing.T) {
 	w.Bind(ns, set.Name)
 	c := w.Cluster("c", ocmtest.InSet(set.Name))
 	wire := &apitest.Wire{}
-	startManager(t, wire.Tap(asManager(t, wiredHub, w)), Options{Guard: &switchGuard{}})
+	startManager(t, wire.Tap(asManager(t, wiredHub, w)), Options{Guard: allowed})
 	w.synced(c.Name)
 	wire.Reset()
 	for annotation, want := range map[string]string{"Zurich 1": "Zurich 1", "a\nb": `a\nb`, "": c.Name} {

@@ -25,20 +25,19 @@
 // Every write is as small as possible, carries an optimistic lock, and is omitted if
 // nothing changes.
 //
-// # Controllers
+// # Controller
 //
-//   - hub.inventory: observe, settle, decide, apply, prune. It starts when all kinds that
-//     it needs are served but ClusterProfiles, and follows these once they are. Until then,
-//     it only tells others about pairs. It looks at all pairs when the CRD of something they
-//     are computed from is created or deleted. It writes at most access providers while the guard says that
-//     upstream writes the profiles.
-//   - hub.inventory-report: events on set bindings and Placements that name the
-//     clusters whose profile is withheld and say why, and events on profiles that lack
-//     an access provider; and events on ManagedClusters whose profiles change more often
-//     than their budgets allow (package notices).
-//   - hub.inventory-install: looks again, at most once a second, at the pairs that wait
-//     because the install strategy may create their cluster's addon again, when the
-//     strategy or its Placements' decisions change.
+// The controller hub.inventory observes, settles, decides, applies and prunes. It starts when all
+// kinds that it needs are served but ClusterProfiles, and follows these once they are. Until
+// then, it only tells others about pairs. It looks at all pairs when the CRD of something they
+// are computed from is created or deleted, and, at most once a second, at those that wait because
+// the install strategy may create their cluster's addon again, when the strategy or its
+// Placements' decisions change. It writes at most access providers while the guard says that
+// upstream writes the profiles.
+//
+// Package notices creates events on set bindings and Placements that name the clusters whose
+// profile is withheld and say why, on profiles that lack an access provider, and on
+// ManagedClusters whose profiles change more often than their budgets allow.
 //
 // Pairs are reconciled when something they depend on changes; again after a failed write,
 // at intervals from 20 ms doubling to a minute, or to 5 s if the profile must be removed; and

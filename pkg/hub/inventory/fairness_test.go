@@ -64,7 +64,7 @@ func TestSlowNamespaceDelaysNoOther(t *testing.T) {
 	slow, bound, unbound := w.Namespace("slow", nil), w.Namespace("bound", nil), w.Namespace("unbound", nil)
 	w.Bind(bound, few.Name)
 	binding := w.Bind(unbound, few.Name)
-	startManager(t, wire.Tap(asManager(t, wiredHub, w)), Options{Guard: &switchGuard{}, WorkersPerNamespace: inFlight})
+	startManager(t, wire.Tap(asManager(t, wiredHub, w)), Options{Guard: allowed, WorkersPerNamespace: inFlight})
 	for _, cluster := range []string{edited.Name, detached.Name} {
 		w.exists(bound, cluster, true)
 		w.exists(unbound, cluster, true)

@@ -56,7 +56,7 @@ func TestAHostileWriterCostsABoundedNumberOfWrites(t *testing.T) {
 	proxy := throughProxy([]byte("CA"), c.Name)
 	clock, wire := apitest.Ahead(watch.RestoreTime), &apitest.Wire{}
 	startManager(t, wire.Tap(asManager(t, wiredHub, w)), Options{
-		Guard: &switchGuard{}, LabelAllow: []string{"env"}, Clock: clock,
+		Guard: allowed, LabelAllow: []string{"env"}, Clock: clock,
 		Access: &givenAccess{access.Decision{Proxy: access.ProviderState{Known: true, Provider: &proxy}}},
 	})
 	w.synced(c.Name)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-logr/logr/funcr"
@@ -17,14 +18,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
-	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory/report"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/watch"
 )
@@ -53,14 +52,11 @@ func TestEventsAboutTheInstallPlacement(t *testing.T) {
 	definition := installedBy(install, placement.Name)
 	s.CleanUp(definition)
 	s.MustCreate(definition)
-	reporter := report.NewReporter(s.cache, s.r.writer, s.rule, s.r.outcomes, s.time, 0)
+	tell := s.reporter(0)
 	reports := func(want ...string) {
 		t.Helper()
 		s.wire.Reset()
-		request := reconcile.Request{NamespacedName: types.NamespacedName{Namespace: install}}
-		if _, err := reporter.Reconcile(t.Context(), request); err != nil {
-			t.Fatal(err)
-		}
+		tell(types.NamespacedName{Namespace: install})
 		if diff := cmp.Diff(want, s.wire.Sent(), cmpopts.EquateEmpty()); diff != "" {
 			t.Fatalf("writes (-want +got):\n%s", diff)
 		}
@@ -102,46 +98,30 @@ func TestEventsAboutTheInstallPlacement(t *testing.T) {
 // TestWaitingPairsAreAskedOnceForManySlices: an install Placement that is emptied has a slice
 // for every hundred of the clusters that wait.
 func TestWaitingPairsAreAskedOnceForManySlices(t *testing.T) {
-	s := newStepper(t, mapHub)
-	install := s.Namespace("install", nil)
-	placement, _ := s.Placement(install, "chosen", s.c.Name)
-	definition := installedBy(install, placement.Name)
-	s.CleanUp(definition)
-	s.MustCreate(definition)
-	s.mustStep(post, patchStatus)
-	s.MustDelete(ocmtest.Addon(s.c.Name))
-	s.mustStep()
-
-	told := 0
-	s.rule.SubscribeEarly(func(types.NamespacedName) { told++ })
-	i := &inventory{opts: Options{Rule: s.rule, Clock: s.time}}
-	asks := func(want reconcile.Result) {
-		t.Helper()
-		got, err := i.askAgain(t.Context(), reconcile.Request{})
-		if err != nil || got != want {
-			t.Errorf("%+v, %v, want %+v", got, err, want)
+	synctest.Test(t, func(t *testing.T) {
+		began, changed := time.Now(), make(chan struct{}, 1)
+		var asked []string
+		go atIntervals(t.Context(), changed, func() { asked = append(asked, time.Since(began).String()) })
+		change := func(times int) {
+			for range times {
+				select {
+				case changed <- struct{}{}:
+				default:
+				}
+				<-time.After(5 * time.Millisecond)
+			}
 		}
-	}
-	asks(reconcile.Result{})
-	for range 100 {
-		s.later(5 * time.Millisecond)
-		asks(reconcile.Result{RequeueAfter: s.left(i)})
-	}
-	if told != 1 {
-		t.Errorf("within a second: told %d times", told)
-	}
-	s.later(500 * time.Millisecond)
-	asks(reconcile.Result{})
-	if told != 2 {
-		t.Errorf("after a second: told %d times", told)
-	}
-	s.later(-time.Hour) // the clock is set back
-	asks(reconcile.Result{})
-}
-
-// left is the rest of the second since the pairs were asked again.
-func (s *stepper) left(i *inventory) time.Duration {
-	return time.Second - s.time.Now().Sub(i.askedAgain)
+		change(10) // slices that are written together
+		<-time.After(time.Minute)
+		change(400) // until two seconds later
+		<-time.After(time.Minute)
+		change(1)
+		<-time.After(time.Minute)
+		synctest.Wait()
+		if diff := cmp.Diff([]string{"100ms", "1m0.15s", "1m1.15s", "1m2.15s", "2m2.15s"}, asked); diff != "" {
+			t.Errorf("asked at (-want +got):\n%s", diff)
+		}
+	})
 }
 
 // TestPairsFollowTheInstallStrategy: pairs that wait because the addon may be created again are
@@ -186,7 +166,7 @@ func TestPairsFollowTheInstallStrategy(t *testing.T) {
 			definition := installedBy(install, placement.Name)
 			w.CleanUp(definition)
 			w.MustCreate(definition)
-			startManager(t, user, Options{Guard: &switchGuard{}})
+			startManager(t, user, Options{Guard: allowed})
 			w.exists(team, cluster.Name, true)
 			w.MustDelete(ocmtest.Addon(cluster.Name))
 			w.Stays(kept, "the profile is kept", func() string {
@@ -218,7 +198,7 @@ func TestAnUnknownProfileAPIIsLoggedOnce(t *testing.T) {
 		known bool
 		lines int
 	}{{failing, false, 1}, {working, true, 0}, {failing, false, 1}} {
-		i.mgr, lines = step.mgr, nil
+		i.reader, lines = step.mgr.GetCache(), nil
 		for range 3 {
 			if i.knowsProfileAPI() != step.known {
 				t.Errorf("known is %t", !step.known)

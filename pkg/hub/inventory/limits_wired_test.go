@@ -32,7 +32,7 @@ func TestSpokesInputIsBounded(t *testing.T) {
 	apitest.EditStatus(w, c,
 		func(c *clusterv1.ManagedCluster) { c.Status.Version.Kubernetes = strings.Repeat("1", 1<<20) })
 
-	startManager(t, wire.Tap(asManager(t, wiredHub, w)), Options{Guard: &switchGuard{}})
+	startManager(t, wire.Tap(asManager(t, wiredHub, w)), Options{Guard: allowed})
 	const kept = (64 << 10) / (12 + 500)
 	w.EventuallyAddonCondition(c.Name, "ProfilesSynced", "False", "InvalidProperties", fmt.Sprintf(
 		`Left out: %d of 800 claims, from "p%03d.example" on: a profile has at most 1000, with 65536 bytes in all, `+
@@ -96,7 +96,7 @@ func TestCopiedLabelsAreRecognizedAfterARestartWithoutTheirList(t *testing.T) {
 	labels["env"] = "prod"
 	c := w.Cluster("c", labels)
 	cfg := asManager(t, wiredHub, w)
-	opts := Options{Guard: &switchGuard{}, LabelAllow: []string{"env", "zone"}}
+	opts := Options{Guard: allowed, LabelAllow: []string{"env", "zone"}}
 	stop := startManager(t, cfg, opts)
 	shows := func(env, zone, list string) {
 		t.Helper()

@@ -6,7 +6,6 @@ import (
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
-	toolscache "k8s.io/client-go/tools/cache"
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -129,96 +128,61 @@ func (m *members) forget(id string) {
 	}
 }
 
-// memberFollower makes the pairs of clusters be reconciled whose member id may have become
-// free, or is claimed by another cluster, because that one has changed.
-type memberFollower struct{ i *inventory }
-
-var _ toolscache.ResourceEventHandler = memberFollower{}
-
-// OnAdd implements toolscache.ResourceEventHandler.
-func (f memberFollower) OnAdd(after any, isInInitialList bool) {
-	if !isInInitialList {
-		f.changed(after)
-	}
-}
-
-// OnUpdate implements toolscache.ResourceEventHandler.
-func (f memberFollower) OnUpdate(before, after any) {
-	b, okBefore := before.(*clusterv1.ManagedCluster)
-	a, okAfter := after.(*clusterv1.ManagedCluster)
+// followMembers has the pairs of clusters reconciled whose member id may have become free, or is
+// claimed by another cluster, because that one has changed.
+func (i *inventory) followMembers(before, after *clusterv1.ManagedCluster, initial bool) {
 	const key = contract.LabelInventoryMemberID
-	if okBefore && okAfter && (b.Labels[key] != a.Labels[key] || b.Spec.HubAcceptsClient != a.Spec.HubAcceptsClient) {
-		f.changed(before)
-		f.changed(after)
+	if initial || before != nil && after != nil &&
+		before.Labels[key] == after.Labels[key] && before.Spec.HubAcceptsClient == after.Spec.HubAcceptsClient {
+		return
+	}
+	for _, cluster := range []*clusterv1.ManagedCluster{before, after} {
+		if cluster != nil {
+			i.enqueueClaimants(cluster.Name, cluster.Name, profiles.WantedMemberID(cluster))
+		}
 	}
 }
 
-// OnDelete implements toolscache.ResourceEventHandler.
-func (f memberFollower) OnDelete(before any) { f.changed(before) }
-
-func (f memberFollower) changed(object any) {
-	if cluster, ok := kube.InEvent[*clusterv1.ManagedCluster](object); ok {
-		f.askAgain(cluster.Name, cluster.Name, profiles.WantedMemberID(cluster))
-	}
-}
-
-// heldFollower does the same when a profile no longer has an id.
-type heldFollower struct{ memberFollower }
-
-var _ toolscache.ResourceEventHandler = heldFollower{}
-
-// OnAdd implements toolscache.ResourceEventHandler.
-func (heldFollower) OnAdd(any, bool) {}
-
-// OnUpdate implements toolscache.ResourceEventHandler.
-func (f heldFollower) OnUpdate(before, after any) {
-	b, okBefore := before.(*inventoryv1alpha1.ClusterProfile)
-	a, okAfter := after.(*inventoryv1alpha1.ClusterProfile)
+// followHeldIDs does the same when a profile no longer has an id.
+func (i *inventory) followHeldIDs(before, after *inventoryv1alpha1.ClusterProfile, _ bool) {
 	const key = contract.LabelInventoryMemberID
-	if okBefore && okAfter && b.Labels[key] != a.Labels[key] {
-		f.askAgain(b.Name, b.Labels[key])
+	if before != nil && (after == nil || before.Labels[key] != after.Labels[key]) {
+		i.enqueueClaimants(before.Name, before.Labels[key])
 	}
 }
 
-// OnDelete implements toolscache.ResourceEventHandler.
-func (f heldFollower) OnDelete(before any) {
-	if profile, ok := kube.InEvent[*inventoryv1alpha1.ClusterProfile](before); ok {
-		f.askAgain(profile.Name, profile.Labels[contract.LabelInventoryMemberID])
-	}
-}
-
-// askAgain makes the claimants of ids be reconciled that a cluster may have gained or lost. One
-// that is not their holder changes nothing for the others.
-func (f memberFollower) askAgain(cluster string, ids ...string) {
-	if !f.i.opts.Rule.Ready() {
+// enqueueClaimants makes the claimants of ids be reconciled that a cluster may have gained or lost.
+// One that is not their holder changes nothing for the others.
+func (i *inventory) enqueueClaimants(cluster string, ids ...string) {
+	if !i.opts.Rule.Ready() {
 		return
 	}
 	for _, id := range ids {
 		if id == "" {
 			continue
 		}
-		free, err := f.i.pairs.members.isFree(f.i.ctx, id, cluster)
+		free, err := i.pairs.members.isFree(i.ctx, id, cluster)
 		if err != nil {
-			log.FromContext(f.i.ctx).Error(err, "Cannot find the cluster with a member id", "id", id)
+			log.FromContext(i.ctx).Error(err, "Cannot find the cluster with a member id", "id", id)
 		} else if !free {
 			continue
 		}
-		claimants, err := f.i.opts.Rule.MemberIDClaimants(f.i.ctx, id, "")
+		claimants, err := i.opts.Rule.MemberIDClaimants(i.ctx, id, "")
 		if err != nil {
-			log.FromContext(f.i.ctx).Error(err, "Cannot find the clusters with a member id", "id", id)
+			log.FromContext(i.ctx).Error(err, "Cannot find the clusters with a member id", "id", id)
 		} else if len(claimants) == 0 {
-			f.i.pairs.members.forget(id)
+			i.pairs.members.forget(id)
 		}
 		for _, claimant := range claimants {
 			if claimant.Name == cluster {
 				continue // its own event is enough
 			}
-			pairs, err := f.i.routes.PairsWithProfile(f.i.ctx, claimant.Name)
+			pairs, err := i.routes.PairsWithProfile(i.ctx, claimant.Name)
 			if err != nil {
-				log.FromContext(f.i.ctx).Error(err, "Cannot find the profiles of a cluster", "cluster", claimant.Name)
+				log.FromContext(i.ctx).Error(err, "Cannot find the profiles of a cluster", "cluster", claimant.Name)
 			}
 			for _, pair := range pairs {
-				f.i.everyTrigger.Enqueue(pair)
+				i.everyTrigger.Enqueue(pair)
 			}
 		}
 	}

@@ -31,7 +31,7 @@ func TestMemberIDsAreNotStolen(t *testing.T) {
 	w.Bind(other, set.Name)
 	a, b := w.Cluster("a", ocmtest.InSet(set.Name)), w.Cluster("b", ocmtest.InSet(set.Name))
 	cfg := asManager(t, wiredHub, w)
-	opts := Options{Guard: &switchGuard{}}
+	opts := Options{Guard: allowed}
 	stop := startManager(t, cfg, opts)
 	has := func(c *clusterv1.ManagedCluster, want string) {
 		t.Helper()
@@ -181,7 +181,7 @@ func TestSwappedMemberIDsAreNeverSharedByTwoProfiles(t *testing.T) {
 		w.Bind(ns, set.Name)
 	}
 	a, b := w.Cluster("a", ocmtest.InSet(set.Name)), w.Cluster("b", ocmtest.InSet(set.Name))
-	startManager(t, asManager(t, wiredHub, w), Options{Guard: &switchGuard{}})
+	startManager(t, asManager(t, wiredHub, w), Options{Guard: allowed})
 	w.synced(a.Name)
 	w.synced(b.Name)
 

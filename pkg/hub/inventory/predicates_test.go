@@ -10,11 +10,12 @@ import (
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/predicatetest"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory/profiles"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
 func TestContentChanged(t *testing.T) {
-	predicatetest.Check(t, kube.OnChange(contentChanged), ocmtest.ClusterUpdates(t, "version", "a claim", "no claims",
+	predicatetest.Check(t, kube.OnChange(profiles.ContentChanged), ocmtest.ClusterUpdates(t, "version", "a claim", "no claims",
 		"the status of a shown condition", "the message of a shown condition",
 		"a new shown condition", "a removed shown condition"))
 }

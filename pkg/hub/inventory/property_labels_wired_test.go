@@ -26,7 +26,7 @@ func TestLabelsFollowProperties(t *testing.T) {
 	wire, shown := &apitest.Wire{}, limits
 	shown.PropertyLabels = []string{"region.example.com", "tier"}
 	cfg := wire.Tap(asManager(t, wiredHub, w))
-	opts := Options{Guard: &switchGuard{}, WriteEvery: time.Second}
+	opts := Options{Guard: allowed, WriteEvery: time.Second}
 	start := func() func() { return startLimited(t, cfg, shown, opts) }
 	stop := start()
 	shows := func(region, tier string) {

@@ -9,7 +9,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -19,7 +18,6 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory/profiles"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory/report"
-	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/metrics"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/watch"
@@ -42,17 +40,11 @@ const (
 // Reconciler maintains the profile of one pair: the request's namespace and, as its name,
 // the cluster.
 type Reconciler struct {
-	rule       *selection.Rule
-	writer     client.Client
-	guard      Guard
-	access     Access     // nil: this addon does not write access providers
-	references References // nil: nothing refers to profiles
-	labelAllow []string
-	metrics    *metrics.Metrics
-	clock      clock.PassiveClock
+	opts   Options
+	writer client.Client
 
 	outcomes     *report.Outcomes
-	expectations *kube.Expectations
+	expectations kube.Expectations
 	brake        kube.Brake[types.NamespacedName] // by pair; repairs, and budgets
 	members      *members
 	failing      kube.Debounce[types.NamespacedName] // by pair
@@ -65,18 +57,8 @@ type Reconciler struct {
 
 func newReconciler(writer client.Client, opts Options) *Reconciler {
 	r := &Reconciler{
-		rule:         opts.Rule,
-		writer:       writer,
-		guard:        opts.Guard,
-		access:       opts.Access,
-		references:   opts.References,
-		labelAllow:   opts.LabelAllow,
-		metrics:      opts.Metrics,
-		clock:        opts.Clock,
-		outcomes:     report.NewOutcomes(),
-		members:      newMembers(opts.Rule),
-		expectations: kube.NewExpectations(),
-		brake:        kube.Brake[types.NamespacedName]{Every: opts.WriteEvery},
+		opts: opts, writer: writer, outcomes: report.NewOutcomes(), members: newMembers(opts.Rule),
+		brake: kube.Brake[types.NamespacedName]{Every: opts.WriteEvery},
 	}
 	r.outcomes.Metrics = opts.Metrics
 	return r
@@ -123,7 +105,7 @@ func (t taken) again(o profiles.Observed) time.Duration {
 // are withdrawn without ClusterProfiles, too. wait is how long the caller must wait because
 // decisions have only just changed.
 func (r *Reconciler) observe(ctx context.Context, pair types.NamespacedName) (profiles.Observed, time.Duration, error) {
-	observation, selected, err := r.rule.Observe(ctx, pair)
+	observation, selected, err := r.opts.Rule.Observe(ctx, pair)
 	if err != nil {
 		return profiles.Observed{}, 0, err
 	}
@@ -131,24 +113,24 @@ func (r *Reconciler) observe(ctx context.Context, pair types.NamespacedName) (pr
 	o.Referenced = r.isReferenced(ctx, o)
 	next := profiles.NextStep(o, selected.Answer)
 	acting := o.ProfileAPI && (next == profiles.Create || next == profiles.Remove || next == profiles.Release)
-	selected, wait, err := r.rule.Settle(ctx, pair, observation, selected, acting)
+	selected, wait, err := r.opts.Rule.Settle(ctx, pair, observation, selected, acting)
 	if wait > 0 || err != nil {
 		return o, wait, err
 	}
 	o.Selected = selected
-	r.rule.Track(pair, selected.Answer, o.Profile)
+	r.opts.Rule.Track(pair, selected.Answer, o.Profile)
 	if !o.ProfileAPI {
 		return o, 0, nil
 	}
 	// The verdict is requested after observing: a change that a user made because the guard
 	// forbids writing must not be answered under an older verdict that allows it.
-	if o.Verdict, err = r.guard.Verdict(ctx); err != nil {
+	if o.Verdict, err = r.opts.Guard(ctx); err != nil {
 		return o, 0, err
 	}
 	// While an API is not served, the information about access to clusters is unreliable as
 	// well.
-	if r.access != nil && len(o.Unserved) == 0 {
-		o.Access = profiles.TrustedAccess(r.access.Of(pair.Name), o.Restoring())
+	if r.opts.Access != nil && len(o.Unserved) == 0 {
+		o.Access = profiles.TrustedAccess(r.opts.Access.Of(pair.Name), o.Restoring())
 	}
 	return o, 0, nil
 }
@@ -159,7 +141,7 @@ func (r *Reconciler) waitFor(ctx context.Context, o profiles.Observed, next prof
 	if next == profiles.Refrain {
 		return 0
 	}
-	if wait := r.expectations.Wait(o.Pair, kube.ObjectOrNil(o.Profile), r.clock.Now()); wait > 0 {
+	if wait := r.expectations.Wait(o.Pair, kube.ObjectOrNil(o.Profile), r.opts.Clock.Now()); wait > 0 {
 		return wait
 	}
 	return r.releaseFirst(ctx, o, next)
@@ -180,15 +162,15 @@ func (r *Reconciler) conclude(ctx context.Context, o profiles.Observed, t taken)
 	}
 	if t.err == nil && o.Cluster != nil {
 		// What had to wait for its budget says nothing about how fast the manager is.
-		_, heldBack := r.brake.HeldBack(o.Pair, r.clock.Now())
-		r.metrics.ProfileServed(
+		_, heldBack := r.brake.HeldBack(o.Pair, r.opts.Clock.Now())
+		r.opts.Metrics.ProfileServed(
 			o.Pair, o.Cluster.ResourceVersion, t.before != nil && t.before != o.Profile && heldBack == 0)
 	}
 	r.record(o.Pair, o, o.Selected, t.problems, t.err)
 	r.allowReferences(ctx, o, t)
 	if t.err == nil && t.next == profiles.Remove {
-		r.outcomes.RemovedInconclusively(o.Pair.Name, o.Selected.Inconclusive,
-			report.Removal{At: r.clock.Now(), ByAddon: o.Selected.ByAddon})
+		r.outcomes.RemovedInconclusively(
+			o.Pair.Name, o.Selected.Inconclusive, o.Selected.ByAddon, r.opts.Clock.Now())
 	}
 	return r.finish(ctx, o.Pair, t)
 }
@@ -227,7 +209,7 @@ func (r *Reconciler) finish(ctx context.Context, pair types.NamespacedName, t ta
 	case err != nil:
 		return reconcile.Result{}, err
 	default:
-		now := r.clock.Now()
+		now := r.opts.Clock.Now()
 		_, heldBack := r.brake.HeldBack(pair, now)
 		return reconcile.Result{RequeueAfter: kube.Sooner(r.brake.Contested(pair, now), heldBack)}, nil
 	}
@@ -235,7 +217,7 @@ func (r *Reconciler) finish(ctx context.Context, pair types.NamespacedName, t ta
 
 // priority returns how urgent a pair is, according to the caches.
 func (r *Reconciler) priority(ctx context.Context, req reconcile.Request) int {
-	observation, selected, err := r.rule.Observe(ctx, req.NamespacedName)
+	observation, selected, err := r.opts.Rule.Observe(ctx, req.NamespacedName)
 	if err != nil {
 		return watch.PriorityNormal // its reconciliation will show why
 	}
@@ -262,12 +244,12 @@ func (r *Reconciler) act(ctx context.Context, o *profiles.Observed, next profile
 // apply writes the differences from the desired profile: at creation the object and then
 // its status, afterwards at most one patch each of metadata and status.
 func (r *Reconciler) apply(ctx context.Context, o *profiles.Observed) ([]string, error) {
-	now := metav1.NewTime(r.clock.Now().Truncate(time.Second))
+	now := metav1.NewTime(r.opts.Clock.Now().Truncate(time.Second))
 	desire := func(o profiles.Observed) *inventoryv1alpha1.ClusterProfile {
-		desired, _ := profiles.Desired(o, r.labelAllow, now)
+		desired, _ := profiles.Desired(o, r.opts.LabelAllow, now)
 		return desired
 	}
-	desired, problems := profiles.Desired(*o, r.labelAllow, now)
+	desired, problems := profiles.Desired(*o, r.opts.LabelAllow, now)
 	if profiles.IsAsDesired(o.Profile, desired) {
 		return problems, nil
 	}
@@ -305,7 +287,7 @@ func (r *Reconciler) writeStatus(
 	if err := r.patch(ctx, o, kube.Rewrite, desire, profiles.StatusChanges, r.patchStatus(owner)); err != nil {
 		return err
 	}
-	r.outcomes.Overruled(before.Pair, profiles.Overruled(before), r.clock.Now())
+	r.outcomes.Overruled(before.Pair, profiles.Overruled(before), r.opts.Clock.Now())
 	// A property that is removed may be another client's from now on.
 	if _, isListed := o.Profile.Annotations[contract.AnnotationProperties]; isListed {
 		return r.patch(ctx, o, kube.Urgent, desire, profiles.MetadataChanges, r.writer.Patch)
@@ -319,7 +301,7 @@ func (r *Reconciler) checkBudget(o profiles.Observed) error {
 	if o.Profile != nil {
 		version = profiles.OwnPart(o.Profile)
 	}
-	return r.brake.CheckBudget(o.Pair, version, r.clock.Now())
+	return r.brake.CheckBudget(o.Pair, version, r.opts.Clock.Now())
 }
 
 // applyUrgent writes what must not wait of a profile whose changes wait or are refused, and
@@ -375,7 +357,7 @@ func (r *Reconciler) patchStatus(owner client.FieldOwner) patchFunc {
 }
 
 func (r *Reconciler) create(ctx context.Context, o *profiles.Observed, desire desireFunc) error {
-	if err := r.brake.Check(o.Pair, kube.Rewrite, "", r.clock.Now()); err != nil {
+	if err := r.brake.Check(o.Pair, kube.Rewrite, "", r.opts.Clock.Now()); err != nil {
 		return err
 	}
 	created := desire(*o)
@@ -396,7 +378,7 @@ func (r *Reconciler) patch(
 		return nil
 	}
 	before := profiles.OwnPart(o.Profile)
-	if err := r.brake.Check(o.Pair, what, before, r.clock.Now()); err != nil {
+	if err := r.brake.Check(o.Pair, what, before, r.opts.Clock.Now()); err != nil {
 		return err
 	}
 	patch, err := kube.MergePatch(o.Profile.ResourceVersion, changes)
@@ -420,7 +402,7 @@ func (r *Reconciler) wrote(
 	o *profiles.Observed, what kube.Write, before string, written *inventoryv1alpha1.ClusterProfile,
 	desire desireFunc, differing changesFunc,
 ) {
-	now := r.clock.Now()
+	now := r.opts.Clock.Now()
 	next := *o
 	next.Profile = profiles.Trim(written.DeepCopy()) // as it will be observed
 	after := profiles.OwnPart(next.Profile)
@@ -437,10 +419,10 @@ func (r *Reconciler) wrote(
 func (r *Reconciler) lost(o *profiles.Observed, what kube.Write, err error) {
 	switch {
 	case apierrors.IsConflict(err):
-		r.brake.Lost(o.Pair, what, profiles.OwnPart(o.Profile), r.clock.Now())
-		r.expectations.Conflicted(o.Profile, r.clock.Now())
+		r.brake.Lost(o.Pair, what, profiles.OwnPart(o.Profile), r.opts.Clock.Now())
+		r.expectations.Conflicted(o.Profile, r.opts.Clock.Now())
 	case kube.IsGone(err) && o.Profile != nil:
-		r.expectations.Deleted(o.Profile, r.clock.Now())
+		r.expectations.Deleted(o.Profile, r.opts.Clock.Now())
 	}
 }
 
@@ -448,7 +430,7 @@ func (r *Reconciler) lost(o *profiles.Observed, what kube.Write, err error) {
 // another client's, with another version it may have lost our mark.
 func (r *Reconciler) prune(ctx context.Context, o *profiles.Observed) error {
 	before := profiles.OwnPart(o.Profile)
-	if err := r.brake.Check(o.Pair, kube.Remove, before, r.clock.Now()); err != nil {
+	if err := r.brake.Check(o.Pair, kube.Remove, before, r.opts.Clock.Now()); err != nil {
 		return err
 	}
 	profile := o.Profile.DeepCopy()
@@ -459,8 +441,8 @@ func (r *Reconciler) prune(ctx context.Context, o *profiles.Observed) error {
 		return fmt.Errorf("deleting ClusterProfile: %w", err)
 	}
 	log.FromContext(ctx).Info("Deleted ClusterProfile", "uid", o.Profile.UID)
-	r.brake.Wrote(o.Pair, kube.Remove, before, "", r.clock.Now())
-	r.expectations.Deleted(o.Profile, r.clock.Now())
+	r.brake.Wrote(o.Pair, kube.Remove, before, "", r.opts.Clock.Now())
+	r.expectations.Deleted(o.Profile, r.opts.Clock.Now())
 	return nil
 }
 
@@ -473,7 +455,8 @@ func (r *Reconciler) record(
 	}
 	fight, waits := &kube.ContestedError{}, &kube.HeldBackError{}
 	isHeldBack := errors.As(err, &waits)
-	isContested := errors.As(err, &fight) || (err == nil || isHeldBack) && r.brake.Contested(pair, r.clock.Now()) > 0
+	last, _ := r.outcomes.Get(pair)
+	isContested := errors.As(err, &fight) || (err == nil || isHeldBack) && r.brake.Contested(pair, r.opts.Clock.Now()) > 0
 	switch {
 	case isContested:
 		r.outcomes.Set(pair, report.Outcome{
@@ -485,12 +468,12 @@ func (r *Reconciler) record(
 		// It is about to be created again.
 	case (err == nil || isHeldBack) && o.Profile != nil && selected.Answer == selection.Unknown && selected.Again > 0:
 		// The absence of something is about to count, or not.
-	case isHeldBack && r.outcomes.IsFailed(pair):
+	case isHeldBack && last.Kind == report.Failed:
 		// Nothing has been written since.
 	case isHeldBack:
 		r.outcomes.Set(pair, r.heldBack(pair, report.Of(o, selected, problems)))
 	case apierrors.IsConflict(err),
-		err != nil && !kube.IsRefusal(err) && !r.failing.Lasted(pair, kube.LastingAfter, r.clock.Now()):
+		err != nil && !kube.IsRefusal(err) && !r.failing.Lasted(pair, kube.LastingAfter, r.opts.Clock.Now()):
 		// The write is retried; until then the previous outcome is the best one known.
 	case err != nil:
 		r.outcomes.Set(pair, report.Outcome{
@@ -507,7 +490,7 @@ func (r *Reconciler) record(
 
 // heldBack completes an outcome: it records whether changes have waited for long.
 func (r *Reconciler) heldBack(pair types.NamespacedName, out report.Outcome) report.Outcome {
-	lasted, _ := r.brake.HeldBack(pair, r.clock.Now())
+	lasted, _ := r.brake.HeldBack(pair, r.opts.Clock.Now())
 	out.HeldBack = lasted > heldBackAfter
 	return out
 }

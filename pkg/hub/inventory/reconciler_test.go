@@ -35,6 +35,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory/profiles"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory/report"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/notices"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/watch"
@@ -157,7 +158,7 @@ func newStepper(t *testing.T, server *apitest.Server) *stepper {
 		t.Fatal(err)
 	}
 	s.later(watch.RestoreTime) // the CRDs of this hub are new
-	s.r = newReconciler(writer, Options{Rule: s.rule, Guard: s.guard, Clock: s.time, LabelAllow: []string{"env"}})
+	s.r = newReconciler(writer, Options{Rule: s.rule, Guard: s.guard.verdict, Clock: s.time, LabelAllow: []string{"env"}})
 	s.ns = w.Namespace("team", nil)
 	s.members = w.ExclusiveSet("set")
 	w.Bind(s.ns, s.members.Name)
@@ -202,6 +203,21 @@ func (s *stepper) settled() {
 	s.T.Helper()
 	if result := s.mustStep(); result != (reconcile.Result{}) {
 		s.T.Fatalf("there is more to do: %+v", result)
+	}
+}
+
+// reporter returns what creates the events that are due in a scope, and returns when to do it
+// again.
+func (s *stepper) reporter(every time.Duration) func(scope types.NamespacedName) (again time.Duration) {
+	reports := report.Reports(s.rule, s.r.outcomes, s.time, every)
+	events := notices.NewReporter(s.cache, s.r.writer, s.time, reports.Controller, reports.Action)
+	return func(scope types.NamespacedName) time.Duration {
+		s.T.Helper()
+		current, err := reports.Current(s.T.Context(), scope)
+		apitest.Must(s.T, err)
+		again, err := events.Report(s.T.Context(), scope, current)
+		apitest.Must(s.T, err)
+		return again
 	}
 }
 
@@ -827,7 +843,7 @@ func TestTheGuardStopsEveryWrite(t *testing.T) {
 		t.Error("the profile is another one")
 	}
 
-	s.r.guard = GuardFunc(func(context.Context) (profiles.Verdict, error) { return profiles.Verdict{}, errors.New("no cache") })
+	s.r.opts.Guard = func(context.Context) (profiles.Verdict, error) { return profiles.Verdict{}, errors.New("no cache") }
 	s.claims(ocmtest.Claim("a", "newer"))
 	s.wire.Reset()
 	if _, err := s.step(); err == nil || len(s.wire.Writes()) != 0 {
@@ -981,7 +997,7 @@ func TestEveryWriteMayFail(t *testing.T) {
 						s.came(report.Withheld, "")
 						return
 					}
-					want, _ := profiles.Desired(profiles.Observed{Observation: o}, s.r.labelAllow, metav1.Now())
+					want, _ := profiles.Desired(profiles.Observed{Observation: o}, s.r.opts.LabelAllow, metav1.Now())
 					if diff := cmp.Diff(want, o.Profile, cmpopts.EquateEmpty()); diff != "" {
 						t.Errorf("profile (-want +got):\n%s", diff)
 					}
@@ -1090,7 +1106,7 @@ func TestCopiedLabelsAreRecognizedWithoutTheirList(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			onBothHubs(t, func(t *testing.T, s *stepper) {
-				s.r.labelAllow = []string{"env", "zone", "tier"}
+				s.r.opts.LabelAllow = []string{"env", "zone", "tier"}
 				clusterLabel := func(key, value string) {
 					apitest.Edit(s, s.c, func(c *clusterv1.ManagedCluster) { c.Labels[key] = value })
 				}

@@ -14,33 +14,33 @@ import (
 
 // isReferenced reports whether something refers to a profile that must not be referred to.
 func (r *Reconciler) isReferenced(ctx context.Context, o profiles.Observed) bool {
-	if r.references == nil {
+	if r.opts.References == nil {
 		return false
 	}
 	if o.Profile != nil && selection.IsOurs(o.Profile) && o.Profile.DeletionTimestamp == nil {
 		return false
 	}
-	return r.references.Refer(ctx, o.Pair) == selection.Yes
+	return r.opts.References.Refer(ctx, o.Pair) == selection.Yes
 }
 
 // releaseFirst removes the references to a profile before the profile itself, and returns
 // how long to wait for that. It waits no longer than referenceWait in all. A profile that is to be
 // created gets no new references until it is complete.
 func (r *Reconciler) releaseFirst(ctx context.Context, o profiles.Observed, next profiles.Step) time.Duration {
-	if r.references == nil {
+	if r.opts.References == nil {
 		return 0
 	}
 	if next == profiles.Create {
 		// It may have been complete before it disappeared.
-		r.references.Allow(ctx, o.Pair, selection.Unknown)
+		r.opts.References.Allow(ctx, o.Pair, selection.Unknown)
 	}
 	if next != profiles.Remove {
 		r.leaving.Over(o.Pair)
 		return 0
 	}
-	r.references.Allow(ctx, o.Pair, selection.No)
-	if r.references.Refer(ctx, o.Pair) == selection.No ||
-		r.leaving.Lasted(o.Pair, referenceWait, r.clock.Now()) {
+	r.opts.References.Allow(ctx, o.Pair, selection.No)
+	if r.opts.References.Refer(ctx, o.Pair) == selection.No ||
+		r.leaving.Lasted(o.Pair, referenceWait, r.opts.Clock.Now()) {
 		return 0
 	}
 	return referenceWait
@@ -49,7 +49,7 @@ func (r *Reconciler) releaseFirst(ctx context.Context, o profiles.Observed, next
 // allowReferences records whether a pair's profile may be referred to after a step. A missing
 // profile that cannot be created for half a minute may not.
 func (r *Reconciler) allowReferences(ctx context.Context, o profiles.Observed, t taken) {
-	if r.references == nil {
+	if r.opts.References == nil {
 		return
 	}
 	if held := (*kube.HeldBackError)(nil); errors.As(t.err, &held) && o.Profile != nil {
@@ -60,10 +60,10 @@ func (r *Reconciler) allowReferences(ctx context.Context, o profiles.Observed, t
 		r.missing.Over(o.Pair)
 	}
 	may := mayBeReferredTo(o, t)
-	if missing && r.missing.Lasted(o.Pair, kube.LastingAfter, r.clock.Now()) {
+	if missing && r.missing.Lasted(o.Pair, kube.LastingAfter, r.opts.Clock.Now()) {
 		may = selection.No
 	}
-	r.references.Allow(ctx, o.Pair, may)
+	r.opts.References.Allow(ctx, o.Pair, may)
 }
 
 // mayBeReferredTo returns whether a profile may be referred to: Yes if it must exist and is
@@ -83,8 +83,8 @@ func mayBeReferredTo(o profiles.Observed, t taken) selection.Answer {
 
 // holdReferences leaves references as they are: nothing is known about the profile now.
 func (r *Reconciler) holdReferences(ctx context.Context, pair types.NamespacedName) {
-	if r.references != nil {
-		r.references.Allow(ctx, pair, selection.Unknown)
+	if r.opts.References != nil {
+		r.opts.References.Allow(ctx, pair, selection.Unknown)
 		r.leaving.Over(pair)
 	}
 }

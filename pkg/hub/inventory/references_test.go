@@ -44,7 +44,7 @@ func (n *noted) Refer(context.Context, types.NamespacedName) selection.Answer {
 
 func newReferred(t *testing.T) (*stepper, *noted) {
 	s, refs := newStepper(t, mapHub), &noted{}
-	s.r.references = refs
+	s.r.opts.References = refs
 	return s, refs
 }
 
@@ -72,7 +72,7 @@ func TestCompleteProfileMayBeReferredTo(t *testing.T) {
 func TestProfileWithoutAccessIsIncomplete(t *testing.T) {
 	s, refs := newReferred(t)
 	given := &givenAccess{access.Decision{Lacking: []string{"open-cluster-management"}}}
-	s.r.access = given
+	s.r.opts.Access = given
 	s.mustStep(post, patchStatus)
 	refs.heard(t, selection.Unknown)
 	proxy := throughProxy([]byte("CA"), s.c.Name)

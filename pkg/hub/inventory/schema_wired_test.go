@@ -21,7 +21,7 @@ func TestTheProfileAPIIsSwappedWhileRunning(t *testing.T) {
 	set, ns, wire := w.ExclusiveSet("set"), w.Namespace("team", nil), &apitest.Wire{}
 	w.Bind(ns, set.Name)
 	c := w.Cluster("c", ocmtest.InSet(set.Name), ocmtest.Claim("x", "0"))
-	startManager(t, wire.Tap(asManager(t, server, w)), Options{Guard: &switchGuard{}})
+	startManager(t, wire.Tap(asManager(t, server, w)), Options{Guard: allowed})
 	w.whole(ns, c.Name)
 	uid := w.Profile(ns, c.Name).UID
 	theirs := inventoryv1alpha1.AccessProvider{Name: "theirs"}

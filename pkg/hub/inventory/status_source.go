@@ -5,7 +5,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
@@ -16,44 +15,30 @@ import (
 )
 
 // statusSource determines the condition ProfilesSynced of a cluster's addon.
-type statusSource struct {
-	reader       client.Reader // caches
-	rule         *selection.Rule
-	guard        Guard
-	guardObjects []client.Object
-	routes       selection.Routes
-	outcomes     *report.Outcomes
-}
+type statusSource struct{ *inventory }
 
-var _ conditions.Watcher = &statusSource{}
-
-func newStatusSource(
-	reader client.Reader, opts Options, routes selection.Routes, outcomes *report.Outcomes,
-) *statusSource {
-	return &statusSource{
-		reader: reader, rule: opts.Rule, guard: opts.Guard, guardObjects: opts.GuardObjects,
-		routes: routes, outcomes: outcomes,
-	}
-}
+var _ conditions.Watcher = statusSource{}
 
 // Type implements conditions.Source.
-func (s *statusSource) Type() string { return contract.ConditionProfilesSynced }
+func (s statusSource) Type() string { return contract.ConditionProfilesSynced }
 
 // Subscribe implements conditions.Source.
-func (s *statusSource) Subscribe(changed func(cluster string)) { s.outcomes.StatusChanged = changed }
+func (s statusSource) Subscribe(changed func(cluster string)) {
+	s.pairs.outcomes.StatusChanged = changed
+}
 
 // Watch implements conditions.Watcher: some objects forbid writing any profile.
-func (s *statusSource) Watch(b *builder.Builder, everyCluster handler.EventHandler) *builder.Builder {
+func (s statusSource) Watch(b *builder.Builder, everyCluster handler.EventHandler) *builder.Builder {
 	crdMatters := when(kube.Named(selection.CRDs()...), kube.AfterStart(), kube.OnChange(kube.Never))
 	b = b.WatchesMetadata(kube.Partial(kube.CRDKind), everyCluster, crdMatters)
-	for _, obj := range s.guardObjects {
+	for _, obj := range s.opts.GuardObjects {
 		b = b.Watches(obj, everyCluster, guardMatters())
 	}
 	return b
 }
 
 // Desired implements conditions.Source.
-func (s *statusSource) Desired(ctx context.Context, cluster string) (*conditions.Desired, error) {
+func (s statusSource) Desired(ctx context.Context, cluster string) (*conditions.Desired, error) {
 	served, err := kube.IsServed(ctx, s.reader, selection.ProfileCRD)
 	if err != nil {
 		return nil, err
@@ -61,7 +46,7 @@ func (s *statusSource) Desired(ctx context.Context, cluster string) (*conditions
 	if !served {
 		return report.Unserved(), nil
 	}
-	verdict, err := s.guard.Verdict(ctx)
+	verdict, err := s.opts.Guard(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +56,7 @@ func (s *statusSource) Desired(ctx context.Context, cluster string) (*conditions
 	if !verdict.Allowed {
 		return report.Blocked(verdict.Reason, verdict.Message), nil
 	}
-	if !s.rule.Ready() {
+	if !s.opts.Rule.Ready() {
 		return nil, nil
 	}
 	byNamespace, isComplete, err := s.observe(ctx, cluster)
@@ -83,7 +68,7 @@ func (s *statusSource) Desired(ctx context.Context, cluster string) (*conditions
 
 // observe returns the outcomes of all namespaces that concern a cluster, and whether each
 // of them has one that is current.
-func (s *statusSource) observe(ctx context.Context, cluster string) (map[string]report.Outcome, bool, error) {
+func (s statusSource) observe(ctx context.Context, cluster string) (map[string]report.Outcome, bool, error) {
 	namespaces, err := s.routes.ExpectedNamespaces(ctx, cluster)
 	if err != nil {
 		return nil, false, err
@@ -92,7 +77,7 @@ func (s *statusSource) observe(ctx context.Context, cluster string) (map[string]
 	byNamespace := make(map[string]report.Outcome, len(namespaces))
 	for _, namespace := range namespaces {
 		pair := types.NamespacedName{Namespace: namespace, Name: cluster}
-		out, ok := s.outcomes.Get(pair)
+		out, ok := s.pairs.outcomes.Get(pair)
 		if ok && out.Kind == report.Undecided {
 			if ok, err = s.isUndecided(ctx, pair); err != nil {
 				return nil, false, err
@@ -109,7 +94,7 @@ func (s *statusSource) observe(ctx context.Context, cluster string) (map[string]
 // isUndecided reports whether it is still unknown if a pair must have a profile. If it is
 // known by now, the pair only waits for its turn: among thousands of profiles to write,
 // that may take longer than the condition is held back.
-func (s *statusSource) isUndecided(ctx context.Context, pair types.NamespacedName) (bool, error) {
-	_, result, err := s.rule.Observe(ctx, pair)
+func (s statusSource) isUndecided(ctx context.Context, pair types.NamespacedName) (bool, error) {
+	_, result, err := s.opts.Rule.Observe(ctx, pair)
 	return result.Answer == selection.Unknown, err
 }

@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
@@ -27,13 +26,15 @@ import (
 // reporting is the source of the condition, over a stepper's hub and outcomes.
 type reporting struct {
 	*stepper
-	source *statusSource
+	source statusSource
 }
 
 func newReporting(t *testing.T) *reporting {
 	s := newStepper(t, mapHub)
-	opts := Options{Rule: s.rule, Guard: s.guard, Clock: s.time}
-	return &reporting{stepper: s, source: newStatusSource(s.cache, opts, s.rule.Routes(s.r.outcomes), s.r.outcomes)}
+	opts := Options{Rule: s.rule, Guard: s.guard.verdict, Clock: s.time}
+	return &reporting{stepper: s, source: statusSource{&inventory{
+		reader: s.cache, opts: opts, routes: s.rule.Routes(s.r.outcomes), pairs: s.r,
+	}}}
 }
 
 // reads checks what the condition must be; nil is not known.
@@ -58,9 +59,9 @@ func TestConditionIsTrueOnlyWithFullKnowledge(t *testing.T) {
 	second := r.Namespace("team", nil)
 	r.Bind(second, r.members.Name)
 
-	r.source.rule = selection.New(r.cache, r.cache, watch.NewDefinitions(r.cache, r.time), r.time)
+	r.source.opts.Rule = selection.New(r.cache, r.cache, watch.NewDefinitions(r.cache, r.time), r.time)
 	r.reads(nil) // the pairs' controller does not run yet
-	r.source.rule = r.rule
+	r.source.opts.Rule = r.rule
 	r.reads(nil) // no pair has been looked at
 	r.mustStep(post, patchStatus)
 	r.reads(nil) // only one has
@@ -153,18 +154,15 @@ func TestConditionSaysWhyNothingIsWritten(t *testing.T) {
 
 func TestEventsReportChanges(t *testing.T) {
 	s := newStepper(t, mapHub)
-	reporter := report.NewReporter(s.cache, s.r.writer, s.rule, s.r.outcomes, s.time, 0)
-	step := func(want ...string) reconcile.Result {
+	tell := s.reporter(0)
+	step := func(want ...string) (again time.Duration) {
 		t.Helper()
 		s.wire.Reset()
-		result, err := reporter.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Namespace: s.ns}})
-		if err != nil {
-			t.Fatalf("reconcile: %v", err)
-		}
+		again = tell(types.NamespacedName{Namespace: s.ns})
 		if diff := cmp.Diff(want, s.wire.Sent(), cmpopts.EquateEmpty()); diff != "" {
 			t.Fatalf("writes (-want +got):\n%s", diff)
 		}
-		return result
+		return again
 	}
 	set := func(cluster string, kind report.Kind, why string) {
 		s.r.outcomes.Set(types.NamespacedName{Namespace: s.ns, Name: cluster},
@@ -177,13 +175,13 @@ func TestEventsReportChanges(t *testing.T) {
 	step(postEvent)
 	step()
 	set("c2", report.Withheld, "is out")
-	if result := step(); result.RequeueAfter != 30*time.Second {
-		t.Errorf("result = %+v: a second event within half a minute must wait", result)
+	if again := step(); again != 30*time.Second {
+		t.Errorf("again after %s: a second event within half a minute must wait", again)
 	}
 	s.later(10 * time.Second)
 	set("c3", report.Failed, "was refused")
-	if result := step(); result.RequeueAfter != 20*time.Second {
-		t.Errorf("result = %+v, want to wait what is left", result)
+	if again := step(); again != 20*time.Second {
+		t.Errorf("again after %s, want to wait what is left", again)
 	}
 	s.later(20 * time.Second)
 	step(postEvent)

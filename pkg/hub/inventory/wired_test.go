@@ -31,6 +31,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/conditions"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory/profiles"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/notices"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/watch"
@@ -76,10 +77,13 @@ func asManager(t *testing.T, server *apitest.Server, w *world) *rest.Config {
 	return server.User(t, name)
 }
 
+// allowed is a guard that allows writing.
+func allowed(context.Context) (profiles.Verdict, error) { return profiles.Verdict{Allowed: true}, nil }
+
 // switchGuard is a guard that a test turns.
 type switchGuard struct{ blocked atomic.Bool }
 
-func (g *switchGuard) Verdict(context.Context) (profiles.Verdict, error) {
+func (g *switchGuard) verdict(context.Context) (profiles.Verdict, error) {
 	if g.blocked.Load() {
 		return profiles.Verdict{Reason: "UpstreamGateOn", Message: "upstream writes profiles"}, nil
 	}
@@ -133,6 +137,9 @@ func startWith(
 		opts.Rule = selection.New(
 			mgr.GetCache(), mgr.GetAPIReader(), followDefinitions(t, mgr, opts.Clock), opts.Clock)
 	}
+	var err error
+	opts.Events, err = notices.Add(mgr, opts.Clock)
+	apitest.Must(t, err)
 	source, err := Add(t.Context(), mgr, opts)
 	apitest.Must(t, err)
 	apitest.Must(t, conditions.Add(t.Context(), mgr, conditions.Options{Sources: []conditions.Source{source}}))
@@ -174,7 +181,7 @@ func TestInventoryFollowsTheHub(t *testing.T) {
 	t.Cleanup(func() { clearHub(w) })
 	wire := &apitest.Wire{}
 	guard := &switchGuard{}
-	opts := Options{Guard: guard, GuardObjects: []client.Object{&corev1.ConfigMap{}}, LabelAllow: []string{"env"}}
+	opts := Options{Guard: guard.verdict, GuardObjects: []client.Object{&corev1.ConfigMap{}}, LabelAllow: []string{"env"}}
 	// The guard's object in this test is a ConfigMap, which doc.go does not list.
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: w.Name("guard")},
 		Rules: []rbacv1.PolicyRule{{APIGroups: []string{""},
@@ -384,7 +391,7 @@ func TestInventoryWaitsForItsAPIAndResumes(t *testing.T) {
 	ns := w.Namespace("team", nil)
 	w.Bind(ns, set.Name)
 	c := w.Cluster("c", ocmtest.InSet(set.Name), ocmtest.Claim("a", "1"))
-	startManager(t, asManager(t, server, w), Options{Guard: &switchGuard{}})
+	startManager(t, asManager(t, server, w), Options{Guard: allowed})
 
 	const missing = "The hub does not serve ClusterProfiles: the CustomResourceDefinition " +
 		"clusterprofiles.multicluster.x-k8s.io is missing."

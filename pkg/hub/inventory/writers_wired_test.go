@@ -58,7 +58,7 @@ func newSharedProfile(t *testing.T, form apitest.CRDs) *sharedProfile {
 	return s
 }
 
-func (s *sharedProfile) start() { s.stop = startManager(s.t, s.cfg, Options{Guard: &switchGuard{}}) }
+func (s *sharedProfile) start() { s.stop = startManager(s.t, s.cfg, Options{Guard: allowed}) }
 
 func (s *sharedProfile) claims(claims ...clusterv1.ManagedClusterClaim) {
 	s.T.Helper()

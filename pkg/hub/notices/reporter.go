@@ -22,7 +22,8 @@ const (
 	// Interval is the least time between two events about one object for one reason.
 	Interval = 30 * time.Second
 
-	// scopesPerSecond bounds in how many scopes a Reporter creates events, after scopesAtOnce.
+	// scopesPerSecond bounds in how many scopes of a kind a Reporter creates events, after
+	// scopesAtOnce.
 	scopesPerSecond = 5
 	scopesAtOnce    = 20
 )
@@ -35,8 +36,10 @@ type Reporter struct {
 	clock      clock.PassiveClock
 	controller string
 	action     string
-	limiter    *rate.Limiter
 	scopes     kube.Memory[types.NamespacedName, scope]
+
+	// Many clusters must not delay the events of namespaces, so the rates are their own.
+	inNamespaces, onClusters *rate.Limiter
 }
 
 // scope is what a Reporter remembers of a scope.
@@ -54,7 +57,8 @@ func NewReporter(
 ) *Reporter {
 	return &Reporter{
 		reader: reader, writer: writer, clock: clock, controller: controller, action: action,
-		limiter: rate.NewLimiter(scopesPerSecond, scopesAtOnce),
+		inNamespaces: rate.NewLimiter(scopesPerSecond, scopesAtOnce),
+		onClusters:   rate.NewLimiter(scopesPerSecond, scopesAtOnce),
 	}
 }
 
@@ -71,7 +75,11 @@ func (r *Reporter) Report(ctx context.Context, of types.NamespacedName, current 
 		return d.again, nil
 	}
 	if before.turn.IsZero() {
-		before.turn = now.Add(r.limiter.ReserveN(now, 1).DelayFrom(now))
+		limiter := r.inNamespaces
+		if of.Namespace == "" {
+			limiter = r.onClusters
+		}
+		before.turn = now.Add(limiter.ReserveN(now, 1).DelayFrom(now))
 	}
 	if wait := before.turn.Sub(now); wait > 0 {
 		r.remember(of, scope{lastEvents: d.lastEvents, turn: before.turn})

@@ -63,7 +63,7 @@ func (r *Rule) settleDecisions(
 	if wait := r.settling.absence(pair, o.Placements, now); wait > 0 {
 		return o, result, wait, nil
 	}
-	since, ok := r.settling.absentSince(pair)
+	since, ok := r.settling.absent.Get(pair)
 	if !ok {
 		return o, result, settleTime, nil // it has returned in the meantime
 	}
@@ -200,7 +200,7 @@ func (r *Rule) settleAddon(
 		return o, result, wait, err
 	}
 	if !standing.MayReturn || rest.Answer == rule.No && !rest.ByPlacement {
-		r.settling.returned(pair)
+		r.settling.installing.Over(pair)
 		r.settling.Present(pair)
 		return o, result, 0, nil
 	}

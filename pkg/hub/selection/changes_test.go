@@ -26,16 +26,16 @@ func TestChangeTracker(t *testing.T) {
 	}
 	now := metav1.Now()
 	pair := types.NamespacedName{Namespace: "ns", Name: "c"}
-	tracker := newChangeTracker()
+	tracker := &changeTracker{}
 
 	tracker.track(pair, rule.Yes, profile())
-	if len(tracker.pairs) != 0 {
+	if tracker.pairs.Len() != 0 {
 		t.Error("without subscribers nothing is remembered")
 	}
 
 	told := map[string]int{}
-	tracker.subscribe(func(pair types.NamespacedName) { told["first "+pair.String()]++ })
-	tracker.subscribe(func(pair types.NamespacedName) { told["second "+pair.String()]++ })
+	tracker.changed.Subscribe(func(pair types.NamespacedName) { told["first "+pair.String()]++ })
+	tracker.changed.Subscribe(func(pair types.NamespacedName) { told["second "+pair.String()]++ })
 	steps := []struct {
 		what    string
 		answer  rule.Answer
@@ -81,7 +81,7 @@ func TestChangeTracker(t *testing.T) {
 	if len(told) != 2 {
 		t.Errorf("a subscriber that read Unknown of an unselected pair without a profile is told %v of the next answer", told)
 	}
-	if len(tracker.pairs) != 0 {
+	if tracker.pairs.Len() != 0 {
 		t.Error("a pair that is not selected and has no profile must leave no memory")
 	}
 }

@@ -171,7 +171,7 @@ func (r *Rule) Choosing(ctx context.Context, pair types.NamespacedName) ([]types
 // again: the rule is prepared now, or a kind that it depends on is no longer served, is served
 // again, or its missing objects begin to count as missing. changed must return at once.
 func (r *Rule) SubscribeDefinitions(changed func(context.Context)) {
-	r.changes.subscribeDefinitions(changed)
+	r.changes.definitions.Subscribe(changed)
 }
 
 // Publishing returns the publishing Placements of a namespace, or of all namespaces if it

@@ -2,10 +2,10 @@ package selection
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-	toolscache "k8s.io/client-go/tools/cache"
 
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
@@ -108,12 +108,7 @@ func (r *Rule) observePlacement(
 // isInstall reports whether the install strategy refers to a Placement.
 func (r *Rule) isInstall(ctx context.Context, key types.NamespacedName) (bool, error) {
 	keys, err := r.installPlacements(ctx)
-	for _, one := range keys {
-		if one == key {
-			return true, err
-		}
-	}
-	return false, err
+	return slices.Contains(keys, key), err
 }
 
 // Reinstalls says whether OCM is about to create an addon again that is being deleted: Yes if
@@ -192,7 +187,7 @@ func (r *Rule) InstallRisks(ctx context.Context, namespace string) ([]PlacementR
 // is a lot of work while many clusters lose the addon: do it once for several changes.
 func (r *Rule) AskAgain(enqueue func(pair types.NamespacedName)) {
 	for _, pair := range r.settling.allInstalling() {
-		r.changes.announce(pair)
+		r.changes.early.Tell(pair)
 		enqueue(pair)
 	}
 }
@@ -201,28 +196,20 @@ func (r *Rule) AskAgain(enqueue func(pair types.NamespacedName)) {
 // strategy when that or the Placement's decisions change, so that AskAgain is due. changed must
 // return at once.
 func (r *Rule) SubscribeInstall(changed func(namespace string)) {
-	r.changes.subscribeInstall(changed)
+	r.changes.install.Subscribe(changed)
 }
 
 // onInstallStrategy notifies subscribers of the Placements of a changed install strategy.
-func (r *Rule) onInstallStrategy() toolscache.ResourceEventHandler {
-	announce := func(obj any) {
-		if definition, ok := kube.InEvent[*addonv1beta1.ClusterManagementAddOn](obj); ok {
-			for _, p := range definition.Spec.InstallStrategy.Placements {
-				r.changes.announceInstall(p.Namespace)
-			}
-		}
+func (r *Rule) onInstallStrategy(before, after *addonv1beta1.ClusterManagementAddOn, _ bool) {
+	if before != nil && after != nil && before.Generation == after.Generation {
+		return
 	}
-	return toolscache.ResourceEventHandlerFuncs{
-		AddFunc: announce,
-		UpdateFunc: func(before, after any) {
-			old, wasDefinition := before.(*addonv1beta1.ClusterManagementAddOn)
-			now, isDefinition := after.(*addonv1beta1.ClusterManagementAddOn)
-			if wasDefinition && isDefinition && old.Generation != now.Generation {
-				announce(old)
-				announce(now)
-			}
-		},
-		DeleteFunc: announce,
+	for _, definition := range []*addonv1beta1.ClusterManagementAddOn{before, after} {
+		if definition == nil {
+			continue
+		}
+		for _, p := range definition.Spec.InstallStrategy.Placements {
+			r.changes.install.Tell(p.Namespace)
+		}
 	}
 }

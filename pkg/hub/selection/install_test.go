@@ -19,6 +19,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection/rule"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
 const placementsType = "Placements"
@@ -276,7 +277,7 @@ func TestCopiesFollowTheInstallStrategyWithoutProfiles(t *testing.T) {
 	manual := strategy("Manual")
 	manual.Generation = 1
 	s.replace(manual)
-	s.onInstallStrategy().OnUpdate(strategy(placementsType, "p"), manual)
+	kube.OnEvent(s.onInstallStrategy).OnUpdate(strategy(placementsType, "p"), manual)
 	if diff := cmp.Diff([]types.NamespacedName{s.pair}, told); diff != "" {
 		t.Errorf("told early (-want +got):\n%s", diff)
 	}
@@ -287,7 +288,7 @@ func TestChangesOfTheInstallStrategyNotifySubscribers(t *testing.T) {
 	s := newScene(t)
 	var told []string
 	s.SubscribeInstall(func(namespace string) { told = append(told, namespace) })
-	handler := s.onInstallStrategy()
+	handler := kube.OnEvent(s.onInstallStrategy)
 	by, manual := strategy(placementsType, "p"), strategy("Manual")
 	manual.Generation = 1
 	for name, test := range map[string]struct {

@@ -61,38 +61,28 @@ type Rule struct {
 func New(cache Cache, live client.Reader, definitions *watch.Definitions, clock clock.PassiveClock) *Rule {
 	rule := &Rule{
 		cache: cache, clock: clock, definitions: definitions,
-		settling: newSettling(), changes: newChangeTracker(),
+		settling: newSettling(), changes: &changeTracker{},
 		live: newLiveReads(live, clock), granting: newLiveReads(live, clock),
 	}
-	definitions.Subscribe(rule.changes.announceDefinitions, CRDs()...)
+	definitions.Subscribe(rule.changes.definitions.Tell, CRDs()...)
 	return rule
 }
 
 // Prepare makes the cache hold and index everything that the rule reads. The hub must serve
 // it: see CRDs and Kinds. Then it notifies the subscribers of SubscribeDefinitions. After an
 // error it may be called again; it must not be called concurrently.
-func (r *Rule) Prepare(ctx context.Context) error {
-	if err := r.prepare(ctx, true); err != nil {
-		return err
-	}
-	r.ready.Store(true)
-	r.changes.announceDefinitions(ctx)
-	return nil
-}
+func (r *Rule) Prepare(ctx context.Context) error { return r.prepare(ctx, true) }
 
 // PrepareWithoutProfiles is Prepare for a hub that does not serve ClusterProfiles. Then the
 // rule says No where that is so, and otherwise Unknown. Once they are served, Prepare must be
 // called, too.
-func (r *Rule) PrepareWithoutProfiles(ctx context.Context) error {
-	if err := r.prepare(ctx, false); err != nil {
-		return err
-	}
-	r.changes.announceDefinitions(ctx)
-	return nil
-}
+func (r *Rule) PrepareWithoutProfiles(ctx context.Context) error { return r.prepare(ctx, false) }
 
 func (r *Rule) prepare(ctx context.Context, profiles bool) error {
-	if err := r.startInformers(ctx, profiles); err != nil {
+	// Begin to fill the cache with all kinds before the first is awaited. Each takes a second or two,
+	// because an API server that streams a list says only with its next bookmark that the list is
+	// complete.
+	if err := r.informers(ctx, profiles, cache.BlockUntilSynced(false)); err != nil {
 		return err
 	}
 	needed := routes.Indexes
@@ -106,17 +96,15 @@ func (r *Rule) prepare(ctx context.Context, profiles bool) error {
 		}
 	}
 	// All are needed before the first event, because each route reads several kinds.
-	for _, obj := range r.kinds(profiles) {
-		if _, err := r.cache.GetInformer(ctx, obj); err != nil {
-			return fmt.Errorf("caching %T: %w", obj, err)
-		}
+	if err := r.informers(ctx, profiles); err != nil {
+		return err
 	}
 	definitions, err := r.cache.GetInformer(ctx, &addonv1beta1.ClusterManagementAddOn{})
 	if err != nil {
 		return fmt.Errorf("caching ClusterManagementAddOns: %w", err)
 	}
 	if !r.followsInstall {
-		if _, err := definitions.AddEventHandler(r.onInstallStrategy()); err != nil {
+		if _, err := definitions.AddEventHandler(kube.OnEvent(r.onInstallStrategy)); err != nil {
 			return fmt.Errorf("following the install strategy: %w", err)
 		}
 		r.followsInstall = true
@@ -141,11 +129,15 @@ func (r *Rule) prepare(ctx context.Context, profiles bool) error {
 		r.settling.start(r.clock.Now(), publishing, namespaces)
 	}
 	r.prepared.Store(true)
+	if profiles {
+		r.ready.Store(true)
+	}
+	r.changes.definitions.Tell(ctx)
 	return nil
 }
 
-// kinds returns an object of every kind that the rule reads.
-func (r *Rule) kinds(profiles bool) []client.Object {
+// informers makes the cache hold every kind that the rule reads.
+func (r *Rule) informers(ctx context.Context, profiles bool, opts ...cache.InformerGetOption) error {
 	kinds := []client.Object{
 		kube.Partial(kube.NamespaceKind), kube.Partial(kube.CRDKind), &addonv1beta1.ClusterManagementAddOn{},
 	}
@@ -155,15 +147,8 @@ func (r *Rule) kinds(profiles bool) []client.Object {
 	if profiles {
 		kinds = append(kinds, &inventoryv1alpha1.ClusterProfile{})
 	}
-	return kinds
-}
-
-// startInformers begins to fill the cache with all kinds before the first is awaited. Each takes
-// a second or two, because an API server that streams a list says only with its next bookmark
-// that the list is complete.
-func (r *Rule) startInformers(ctx context.Context, profiles bool) error {
-	for _, obj := range r.kinds(profiles) {
-		if _, err := r.cache.GetInformer(ctx, obj, cache.BlockUntilSynced(false)); err != nil {
+	for _, obj := range kinds {
+		if _, err := r.cache.GetInformer(ctx, obj, opts...); err != nil {
 			return fmt.Errorf("caching %T: %w", obj, err)
 		}
 	}
@@ -259,7 +244,7 @@ func (r *Rule) Observe(ctx context.Context, pair types.NamespacedName) (rule.Obs
 	}
 	result := rule.Pair(o)
 	if o.InInventory() {
-		r.settling.returned(pair)
+		r.settling.installing.Over(pair)
 	}
 	if result.Answer != rule.Unknown && !result.ByPlacement && !result.ByAddon {
 		r.settling.Present(pair)
@@ -361,10 +346,10 @@ func (r *Rule) confirmed(ctx context.Context, result rule.Result) (rule.Result, 
 
 // Routes returns the routes for a controller that remembers some pairs.
 func (r *Rule) Routes(remembered routes.Remembered) routes.Routes {
-	return routes.New(routes.Rule{
-		Reader: r.cache, Settling: r.settling, IsInstall: r.isInstall,
-		Touched: r.changes.announce, InstallChanged: r.changes.announceInstall,
-	}, remembered)
+	return routes.Routes{
+		Reader: r.cache, Settling: r.settling, IsInstall: r.isInstall, Remembered: remembered,
+		Touched: r.changes.early.Tell, InstallChanged: r.changes.install.Tell,
+	}
 }
 
 // Track notifies subscribers of a pair if its answer or its profile (nil: none) differs from
@@ -376,13 +361,15 @@ func (r *Rule) Track(pair types.NamespacedName, answer rule.Answer, profile *inv
 // Subscribe makes Track call changed for a pair whose answer has changed, or whose profile
 // was created, deleted or began to be deleted, or got or lost the mark. changed must return
 // at once.
-func (r *Rule) Subscribe(changed func(pair types.NamespacedName)) { r.changes.subscribe(changed) }
+func (r *Rule) Subscribe(changed func(pair types.NamespacedName)) {
+	r.changes.changed.Subscribe(changed)
+}
 
 // SubscribeEarly makes the routes call touched for every pair that an event concerns,
 // before the pair is reconciled, and often without any change for it. So withdrawals need
 // not wait for the pair's turn. touched must return at once.
 func (r *Rule) SubscribeEarly(touched func(pair types.NamespacedName)) {
-	r.changes.subscribeEarly(touched)
+	r.changes.early.Subscribe(touched)
 }
 
 // Selected applies the rule to a pair as the caches are. withdrawing says that a No would

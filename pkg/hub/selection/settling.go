@@ -274,18 +274,10 @@ func (s *settling) mayReturn(pair types.NamespacedName, now time.Time) (since ti
 	return s.installing.Since(pair, now)
 }
 
-// returned ends the absence of the addon of a pair's cluster.
-func (s *settling) returned(pair types.NamespacedName) { s.installing.Over(pair) }
-
 // allInstalling returns the pairs whose addon the install strategy may create again.
 func (s *settling) allInstalling() []types.NamespacedName {
 	isAddon := func(waiting types.NamespacedName) bool { return waiting.Namespace == "" }
 	return slices.DeleteFunc(s.installing.Keys(), isAddon)
-}
-
-// absentSince returns since when a pair has been absent; ok is false if it is not.
-func (s *settling) absentSince(pair types.NamespacedName) (since time.Time, ok bool) {
-	return s.absent.Get(pair)
 }
 
 // leftSince returns since when a cluster has been absent from the decisions of a Placement;
@@ -398,11 +390,9 @@ func (s *settling) Vanished(placement types.NamespacedName) {
 
 // Unpublished drops a Placement that no longer publishes.
 func (s *settling) Unpublished(placement types.NamespacedName) {
+	s.Vanished(placement)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.seen, placement)
-	delete(s.tallies, placement)
-	delete(s.left, placement)
 	delete(s.narrowed[placement.Namespace], placement.Name)
 }
 

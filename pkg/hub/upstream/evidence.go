@@ -19,11 +19,12 @@ type evidence struct {
 	// absentFirst makes an absence at the start count at once.
 	absentFirst bool
 
-	mu         sync.Mutex
-	held       kube.Held[client.Object]
-	ctx        context.Context // of Start; nil before
-	waiting    bool            // an absence will count unless it ends first
-	subscribed []func()
+	mu      sync.Mutex
+	held    kube.Held[client.Object]
+	ctx     context.Context // of Start; nil before
+	waiting bool            // an absence will count unless it ends first
+
+	subscribed kube.Subscribers[struct{}]
 
 	timers sync.WaitGroup
 }
@@ -48,20 +49,9 @@ func (e *evidence) NeedLeaderElection() bool { return true }
 
 // Subscribe has changed called whenever the verdict may have changed. It must return at
 // once.
-func (e *evidence) Subscribe(changed func()) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.subscribed = append(e.subscribed, changed)
-}
+func (e *evidence) Subscribe(changed func()) { e.subscribed.Subscribe(func(struct{}) { changed() }) }
 
-func (e *evidence) notify() {
-	e.mu.Lock()
-	subscribed := e.subscribed
-	e.mu.Unlock()
-	for _, changed := range subscribed {
-		changed()
-	}
-}
+func (e *evidence) notify() { e.subscribed.Tell(struct{}{}) }
 
 // settle returns the state that counts, given the one found; nil means absent. known is
 // false while an absence at the start does not count yet.

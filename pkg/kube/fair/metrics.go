@@ -3,7 +3,6 @@ package fair
 import (
 	"errors"
 	"strconv"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	controllermetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -13,10 +12,10 @@ import (
 // unexported. Registering them again, with the same names, help texts and labels, returns the
 // existing ones.
 type metrics struct {
-	depth                [classes]prometheus.Gauge
-	adds, retries        prometheus.Counter
-	latency, work        prometheus.Observer
-	unfinishedS, longest prometheus.Gauge
+	depth               [classes]prometheus.Gauge
+	adds, retries       prometheus.Counter
+	latency, work       prometheus.Observer
+	unfinished, longest prometheus.Gauge // in seconds, as latency and work
 }
 
 func newMetrics(queue string) *metrics {
@@ -30,7 +29,7 @@ func newMetrics(queue string) *metrics {
 			"How long in seconds an item stays in workqueue before being requested"),
 		work: histogram(queue, controllermetrics.WorkDurationKey,
 			"How long in seconds processing an item from workqueue takes."),
-		unfinishedS: gauges(controllermetrics.UnfinishedWorkKey, "How many seconds of work has been done that "+
+		unfinished: gauges(controllermetrics.UnfinishedWorkKey, "How many seconds of work has been done that "+
 			"is in progress and hasn't been observed by work_duration. Large values indicate stuck threads. "+
 			"One can deduce the number of stuck threads by observing the rate at which this increases.",
 		).WithLabelValues(queue, queue),
@@ -42,19 +41,6 @@ func newMetrics(queue string) *metrics {
 		m.depth[class] = depth.WithLabelValues(queue, queue, strconv.Itoa(class.priority()))
 	}
 	return m
-}
-
-func (m *metrics) added()         { m.adds.Inc() }
-func (m *metrics) retried()       { m.retries.Inc() }
-func (m *metrics) joined(c class) { m.depth[c].Inc() }
-func (m *metrics) left(c class)   { m.depth[c].Dec() }
-
-func (m *metrics) began(waited time.Duration) { m.latency.Observe(waited.Seconds()) }
-func (m *metrics) ended(took time.Duration)   { m.work.Observe(took.Seconds()) }
-
-func (m *metrics) unfinished(total, longest time.Duration) {
-	m.unfinishedS.Set(total.Seconds())
-	m.longest.Set(longest.Seconds())
 }
 
 // labels are the labels of all queue metrics.

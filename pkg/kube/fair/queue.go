@@ -190,7 +190,7 @@ func (q *Queue) add(request reconcile.Request, opts priorityqueue.AddOpts) {
 		q.makeReady(e)
 		return
 	}
-	q.metrics.retried()
+	q.metrics.retries.Inc()
 	q.delay(e, q.opts.Clock.Now().Add(wait))
 }
 
@@ -219,10 +219,10 @@ func (q *Queue) raise(e *entry, to class) {
 		return
 	}
 	q.order.remove(e)
-	q.metrics.left(e.class)
+	q.metrics.depth[e.class].Dec()
 	e.class = to
 	q.order.push(e)
-	q.metrics.joined(e.class)
+	q.metrics.depth[e.class].Inc()
 }
 
 // delay makes an entry wait that is not ready yet.
@@ -255,7 +255,7 @@ func (q *Queue) makeReady(e *entry) {
 	case added, ready:
 	}
 	if e.state != ready {
-		q.metrics.added()
+		q.metrics.adds.Inc()
 		e.readyAt = q.opts.Clock.Now()
 		if _, busy := q.running[e.request]; busy {
 			e.state = held
@@ -271,7 +271,7 @@ func (q *Queue) makeReady(e *entry) {
 func (q *Queue) line(e *entry) {
 	e.state = ready
 	q.order.push(e)
-	q.metrics.joined(e.class)
+	q.metrics.depth[e.class].Inc()
 }
 
 func (q *Queue) sortLater(e *entry) {
@@ -337,8 +337,8 @@ func (q *Queue) begin(e *entry) {
 	delete(q.entries, e.request)
 	q.running[e.request] = e
 	e.began = q.opts.Clock.Now()
-	q.metrics.left(e.class)
-	q.metrics.began(e.began.Sub(e.readyAt))
+	q.metrics.depth[e.class].Dec()
+	q.metrics.latency.Observe(e.began.Sub(e.readyAt).Seconds())
 	if len(q.unsorted) > 0 || q.order.next() != nil {
 		q.idle.Signal()
 	}
@@ -354,7 +354,7 @@ func (q *Queue) Done(request reconcile.Request) {
 	}
 	delete(q.running, request)
 	q.order.end(e)
-	q.metrics.ended(q.opts.Clock.Since(e.began))
+	q.metrics.work.Observe(q.opts.Clock.Since(e.began).Seconds())
 	if again := q.entries[request]; again != nil && again.state == held {
 		q.line(again)
 		q.sortLater(again)
@@ -442,7 +442,8 @@ func (q *Queue) measure() {
 		total += age
 		longest = max(longest, age)
 	}
-	q.metrics.unfinished(total, longest)
+	q.metrics.unfinished.Set(total.Seconds())
+	q.metrics.longest.Set(longest.Seconds())
 }
 
 // delayed is a heap of entries by the time they become ready.

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -93,18 +94,12 @@ type Definitions struct {
 	trigger Trigger // for CRDs that are followed from now on
 
 	mu          sync.Mutex
-	known       map[string]*definition // by the name of the CRD
-	subscribers []subscriber
+	known       map[string]*definition                 // by the name of the CRD
+	subscribers map[string][]func(ctx context.Context) // likewise
 
 	// newest is when an object of any of the kinds was last added: while objects of one are
 	// being restored, those of another may follow.
 	newest time.Time
-}
-
-// subscriber is notified when the state of one of some kinds has changed.
-type subscriber struct {
-	crds    []string
-	changed func(ctx context.Context)
 }
 
 // definition is what is known about one CRD.
@@ -137,7 +132,9 @@ type definition struct {
 // NewDefinitions returns Definitions that know of no kind. live must bypass every cache. One
 // instance serves all kinds that may be restored together.
 func NewDefinitions(live client.Reader, clock clock.PassiveClock) *Definitions {
-	return &Definitions{live: live, clock: clock, known: map[string]*definition{}}
+	return &Definitions{
+		live: live, clock: clock, known: map[string]*definition{}, subscribers: map[string][]func(context.Context){},
+	}
 }
 
 // Follow begins to follow kinds, whose informers must have synced. crds reads a cache of
@@ -217,12 +214,7 @@ func (d *Definitions) Lagging() Lagging {
 	defer d.mu.Unlock()
 	var lagging Lagging
 	for name, def := range d.known {
-		if def.caughtUp {
-			continue
-		}
-		objects, _ := def.Informer.(informer)
-		reached := objects.LastSyncResourceVersion()
-		if def.caughtUp = reached == def.started || kube.IsNewer(reached, def.started); !def.caughtUp {
+		if def.caughtUp = def.caughtUp || def.hasReached(def.started); !def.caughtUp {
 			lagging = append(lagging, name)
 		}
 	}
@@ -240,7 +232,7 @@ func (d *Definitions) followGrowth(ctx context.Context, sources []Source) error 
 		if source.OwnWork {
 			continue
 		}
-		registration, err := objects.AddEventHandler(d.onGrowth())
+		registration, err := objects.AddEventHandler(kube.OnEvent(d.onGrowth))
 		if err != nil {
 			return fmt.Errorf("following %s: %w", source.CRD, err)
 		}
@@ -341,25 +333,20 @@ func (d *Definitions) ConfirmPresent(ctx context.Context, names ...string) (doub
 }
 
 func (d *Definitions) confirmAll(ctx context.Context, least Standing, names []string) (doubtful string, err error) {
-	type verdict struct {
-		name      string
-		confirmed bool
-		err       error
+	var reads errgroup.Group
+	confirmed := make([]bool, len(names))
+	for i, name := range names {
+		reads.Go(func() (err error) {
+			confirmed[i], err = d.confirm(ctx, least, name)
+			return err
+		})
 	}
-	verdicts := make(chan verdict, len(names))
-	for _, name := range names {
-		go func() {
-			confirmed, err := d.confirm(ctx, least, name)
-			verdicts <- verdict{name, confirmed, err}
-		}()
+	if err := reads.Wait(); err != nil {
+		return "", err
 	}
-	for range names {
-		v := <-verdicts
-		if v.err != nil {
-			return "", v.err
-		}
-		if !v.confirmed && (doubtful == "" || v.name < doubtful) {
-			doubtful = v.name
+	for i, name := range names {
+		if !confirmed[i] && (doubtful == "" || name < doubtful) {
+			doubtful = name
 		}
 	}
 	return doubtful, nil
@@ -419,7 +406,9 @@ func (r *liveRead) read(
 func (d *Definitions) Subscribe(changed func(ctx context.Context), crds ...string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.subscribers = append(d.subscribers, subscriber{crds: crds, changed: changed})
+	for _, crd := range crds {
+		d.subscribers[crd] = append(d.subscribers[crd], changed)
+	}
 }
 
 // AddTo registers the controller that follows the CRDs and notifies the subscribers. The
@@ -450,12 +439,10 @@ func (d *Definitions) AddTo(mgr manager.Manager, controller string) error {
 
 func (d *Definitions) announce(ctx context.Context, crd string) {
 	d.mu.Lock()
-	subscribers := slices.Clone(d.subscribers)
+	subscribers := d.subscribers[crd]
 	d.mu.Unlock()
-	for _, to := range subscribers {
-		if slices.Contains(to.crds, crd) {
-			to.changed(ctx)
-		}
+	for _, changed := range subscribers {
+		changed(ctx)
 	}
 }
 
@@ -488,7 +475,7 @@ func (d *Definitions) Refresh(
 		return 0, false, nil
 	}
 	if cached != nil && cached.DeletionTimestamp == nil && cached.UID != def.uid {
-		if !def.hasListed() {
+		if !def.hasReached(def.least) { // by a list, or by a watch that outlived the old CRD
 			again = relistRecheck
 		} else {
 			now := d.clock.Now()
@@ -511,13 +498,12 @@ func (d *Definitions) Refresh(
 	return again, announce, nil
 }
 
-// hasListed reports whether the informer has caught up with the recreated CRD: by a list,
-// or by a watch that outlived the old CRD. Resource versions count the writes of all kinds
-// together.
-func (f *definition) hasListed() bool {
+// hasReached reports whether the informer has caught up with a resource version. These count the
+// writes of all kinds together.
+func (f *definition) hasReached(version string) bool {
 	objects, _ := f.Informer.(informer)
 	reached := objects.LastSyncResourceVersion()
-	return reached == f.least || kube.IsNewer(reached, f.least)
+	return reached == version || kube.IsNewer(reached, version)
 }
 
 // LastAdded returns when an object of a followed kind was last added; zero if none was.
@@ -534,20 +520,17 @@ func (d *Definitions) added(at time.Time) {
 	}
 }
 
-// onGrowth returns an event handler that records when an informer's objects were added:
-// existing ones when they were created, later ones when they arrive.
-func (d *Definitions) onGrowth() toolscache.ResourceEventHandler {
-	return toolscache.ResourceEventHandlerDetailedFuncs{
-		AddFunc: func(obj any, isInInitialList bool) {
-			object, ok := obj.(client.Object)
-			d.mu.Lock()
-			defer d.mu.Unlock()
-			switch {
-			case !isInInitialList:
-				d.added(d.clock.Now())
-			case ok:
-				d.added(object.GetCreationTimestamp().Time)
-			}
-		},
+// onGrowth records when an informer's objects were added: existing ones when they were created,
+// later ones when they arrive.
+func (d *Definitions) onGrowth(before, after client.Object, initial bool) {
+	if before != nil {
+		return
 	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	at := d.clock.Now()
+	if initial {
+		at = after.GetCreationTimestamp().Time
+	}
+	d.added(at)
 }

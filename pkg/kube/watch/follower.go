@@ -91,15 +91,11 @@ func NewFollower(c client.WithWatch, follow Follow) *Follower {
 			follow.Failed(err)
 		}
 	})
-	handled, _ := f.informer.AddEventHandler(toolscache.ResourceEventHandlerDetailedFuncs{
-		AddFunc: func(obj any, initial bool) {
-			if !initial || !follow.SkipInitial {
-				follow.Changed(nil, objectOf(obj))
-			}
-		},
-		UpdateFunc: func(before, after any) { follow.Changed(objectOf(before), objectOf(after)) },
-		DeleteFunc: func(obj any) { follow.Changed(objectOf(obj), nil) },
-	})
+	handled, _ := f.informer.AddEventHandler(kube.OnEvent(func(before, after client.Object, initial bool) {
+		if !initial || !follow.SkipInitial {
+			follow.Changed(before, after)
+		}
+	}))
 	f.handlersDone = handled.HasSynced
 	return f
 }
@@ -188,7 +184,7 @@ func (f *Follower) Objects() []client.Object {
 	}
 	var list []client.Object
 	for _, item := range f.informer.GetStore().List() {
-		if obj := objectOf(item); obj != nil {
+		if obj, ok := item.(client.Object); ok {
 			list = append(list, obj)
 		}
 	}
@@ -205,11 +201,7 @@ func (f *Follower) Get(key string) client.Object {
 	if err != nil || !exists {
 		return nil
 	}
-	return objectOf(item)
-}
-
-func objectOf(item any) client.Object {
-	obj, _ := kube.InEvent[client.Object](item)
+	obj, _ := item.(client.Object)
 	return obj
 }
 

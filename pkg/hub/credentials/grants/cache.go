@@ -32,7 +32,7 @@ func NewBindings(ctx context.Context, mgr manager.Manager) (Bindings, error) {
 			Mapper:     mgr.GetRESTMapper(),
 			ByObject: map[client.Object]cache.ByObject{&rbacv1.RoleBinding{}: {
 				Field:     fields.OneTermEqualSelector(metav1.ObjectNameField, name),
-				Transform: trim,
+				Transform: kube.Trimmed(trim),
 			}},
 		})
 		if err != nil {
@@ -80,12 +80,8 @@ func (s started) GetCache() cache.Cache { return s.Cache }
 
 // trim keeps what this package reads. Users who may change RoleBindings of their namespace
 // may fill the metadata of these, too.
-func trim(in any) (any, error) {
-	binding, ok := in.(*rbacv1.RoleBinding)
-	if !ok {
-		return in, nil
-	}
+func trim(binding *rbacv1.RoleBinding) *rbacv1.RoleBinding {
 	trimmed := kube.TrimRoleBinding(binding)
 	trimmed.OwnerReferences = nil
-	return trimmed, nil
+	return trimmed
 }

@@ -80,7 +80,7 @@ func New(
 ) *Grants {
 	return &Grants{
 		reader: reader, live: live, writer: writer, subject: subject, clock: clock, owner: owner,
-		written: kube.NewExpectations(), states: map[Grant]*grantState{}, claims: map[types.NamespacedName][]Grant{},
+		written: &kube.Expectations{}, states: map[Grant]*grantState{}, claims: map[types.NamespacedName][]Grant{},
 	}
 }
 

@@ -1,11 +1,9 @@
 package report
 
 import (
-	"cmp"
 	"maps"
 	"reflect"
 	"slices"
-	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -13,7 +11,6 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/metrics"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/notices"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
-	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/watch"
 )
 
 // Problem is one reason why an account is not copied.
@@ -40,22 +37,16 @@ type Outcome struct {
 // changes with it: the condition of the cluster, and the events in namespaces. It is safe for
 // concurrent use.
 type Outcomes struct {
-	// Trigger enqueues each namespace, in which it is the name, for which something has changed.
-	Trigger watch.Trigger
-
 	changed  func(cluster string)
+	tell     func(namespace string)
 	metrics  *metrics.Metrics                        // nil: not counted
 	clusters kube.Memory[string, map[string]Outcome] // by cluster and account; the inner maps never change
 }
 
-// reportDelay lets a burst of changes in a namespace become one event, and what passes by
-// itself, such as the time until a new account has its first token, become none.
-const reportDelay = 10 * time.Second
-
 // NewOutcomes returns empty outcomes. changed is called with a cluster whose condition may have
-// changed. A delay of zero means reportDelay.
-func NewOutcomes(changed func(cluster string), counts *metrics.Metrics, delay time.Duration) *Outcomes {
-	return &Outcomes{changed: changed, metrics: counts, Trigger: watch.Trigger{Delay: cmp.Or(delay, reportDelay)}}
+// changed, and tell with a namespace about which there may be more or less to report.
+func NewOutcomes(changed func(cluster string), tell func(namespace string), counts *metrics.Metrics) *Outcomes {
+	return &Outcomes{changed: changed, tell: tell, metrics: counts}
 }
 
 // Set records the outcome of an account.
@@ -94,7 +85,7 @@ func (o *Outcomes) replace(account types.NamespacedName, now Outcome, keep bool)
 	namespaces := append(slices.Collect(maps.Keys(before.Lacks)), slices.Collect(maps.Keys(now.Lacks))...)
 	for _, namespace := range kube.SortedNames(namespaces) {
 		if !reflect.DeepEqual(before.Lacks[namespace], now.Lacks[namespace]) {
-			o.Trigger.Enqueue(types.NamespacedName{Name: namespace})
+			o.tell(namespace)
 		}
 	}
 }

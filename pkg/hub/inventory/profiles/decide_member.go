@@ -53,11 +53,6 @@ type MemberID struct {
 	Refused string
 }
 
-// MemberIDOf returns the member id of a cluster, given who has which.
-func MemberIDOf(cluster *clusterv1.ManagedCluster, holder func(id string) string) MemberID {
-	return memberIDOf(cluster.Name, WantedMemberID(cluster), holder)
-}
-
 // MemberIDsOf returns the member ids that a cluster may have: the one that its label asks for, if
 // any, and its name.
 func MemberIDsOf(cluster *clusterv1.ManagedCluster) []string {
@@ -76,15 +71,13 @@ func WantedMemberID(cluster *clusterv1.ManagedCluster) string {
 	return wanted
 }
 
-// memberIDOf decides between the id that a cluster's label asks for, if any, and its name.
-func memberIDOf(cluster, wanted string, holder func(id string) string) MemberID {
+// MemberIDOf decides between the id that a cluster's label asks for, if any, and its name, given
+// who has which.
+func MemberIDOf(cluster *clusterv1.ManagedCluster, holder func(id string) string) MemberID {
 	var result MemberID
-	for _, id := range []string{wanted, cluster} {
-		if id == "" {
-			continue
-		}
+	for _, id := range MemberIDsOf(cluster) {
 		owner := holder(id)
-		if owner == cluster || owner == "" { // or no cluster asks for it, so the label is about to change
+		if owner == cluster.Name || owner == "" { // or no cluster asks for it, so the label is about to change
 			result.ID = id
 			return result
 		}

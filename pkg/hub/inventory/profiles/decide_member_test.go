@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 )
 
@@ -60,7 +61,8 @@ func TestMemberIDOf(t *testing.T) {
 		"both are another cluster's":      {wanted: "x", holders: map[string]string{"x": "d", "c": "e"}, want: MemberID{Refused: "x"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := memberIDOf("c", test.wanted, func(id string) string { return test.holders[id] })
+			cluster := ocmtest.ClusterWith("c", map[string]string{"multicluster.x-k8s.io/inventory-member-id": test.wanted})
+			got := MemberIDOf(cluster, func(id string) string { return test.holders[id] })
 			if diff := cmp.Diff(test.want, got, cmp.AllowUnexported(MemberID{})); diff != "" {
 				t.Errorf("member id (-want +got):\n%s", diff)
 			}

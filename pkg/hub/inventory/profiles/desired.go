@@ -117,10 +117,10 @@ func DesiredAccess(o Observed) (providers []inventoryv1alpha1.AccessProvider, le
 func setMetadata(
 	profile *inventoryv1alpha1.ClusterProfile, cluster *clusterv1.ManagedCluster, memberID string, allow []string,
 ) (leftOut []string) {
-	labels := maps.Clone(profile.Labels)
-	if labels == nil {
-		labels = map[string]string{}
+	if profile.Labels == nil {
+		profile.Labels = map[string]string{}
 	}
+	labels := profile.Labels
 	source, allow := withProperties(cluster, allow)
 	copied, more := copyLabels(labels, copiedBefore(profile), source, allow)
 	if more > 0 {
@@ -140,23 +140,17 @@ func setMetadata(
 	} else {
 		delete(labels, contract.LabelClusterSet)
 	}
-	profile.Labels = labels
-
 	setAnnotation(profile, contract.AnnotationCopiedLabels, strings.Join(copied, ","))
 	return leftOut
 }
 
 // setAnnotation sets an annotation, or removes it if the value is empty.
 func setAnnotation(profile *inventoryv1alpha1.ClusterProfile, key, value string) {
-	annotations := maps.Clone(profile.Annotations)
-	delete(annotations, key)
-	if value != "" {
-		if annotations == nil {
-			annotations = map[string]string{}
-		}
-		annotations[key] = value
+	if value == "" {
+		delete(profile.Annotations, key)
+	} else {
+		metav1.SetMetaDataAnnotation(&profile.ObjectMeta, key, value)
 	}
-	profile.Annotations = annotations
 }
 
 // copyLabels copies the allowed labels of source into labels, removes earlier copies whose
@@ -272,10 +266,8 @@ func isReserved(key string) bool {
 func showCondition(
 	profile *inventoryv1alpha1.ClusterProfile, conditionType string, source *metav1.Condition, now metav1.Time,
 ) {
-	conditions := slices.Clone(profile.Status.Conditions)
 	if source == nil {
-		meta.RemoveStatusCondition(&conditions, conditionType)
-		profile.Status.Conditions = conditions
+		meta.RemoveStatusCondition(&profile.Status.Conditions, conditionType)
 		return
 	}
 	since := source.LastTransitionTime
@@ -286,7 +278,7 @@ func showCondition(
 	if !conditionReason.MatchString(reason) || len(reason) > maxConditionMessageBytes {
 		reason = source.Type
 	}
-	meta.SetStatusCondition(&conditions, metav1.Condition{
+	meta.SetStatusCondition(&profile.Status.Conditions, metav1.Condition{
 		Type:               conditionType,
 		Status:             source.Status,
 		Reason:             reason,
@@ -294,7 +286,6 @@ func showCondition(
 		LastTransitionTime: since,
 		ObservedGeneration: profile.Generation,
 	})
-	profile.Status.Conditions = conditions
 }
 
 // desiredProperties turns claims, which are sorted and valid, into properties, each with

@@ -30,14 +30,8 @@ func Trim(profile *inventoryv1alpha1.ClusterProfile) *inventoryv1alpha1.ClusterP
 		trimmed.Labels = nil
 		return trimmed
 	}
-	for _, key := range []string{contract.AnnotationCopiedLabels, contract.AnnotationProperties} {
-		if value, ok := profile.Annotations[key]; ok {
-			if trimmed.Annotations == nil {
-				trimmed.Annotations = map[string]string{}
-			}
-			trimmed.Annotations[key] = value
-		}
-	}
+	trimmed.Annotations = kube.OnlyLabels(
+		profile.Annotations, contract.AnnotationCopiedLabels, contract.AnnotationProperties)
 	if profile.DeletionTimestamp != nil {
 		// They are reported, a few by name.
 		trimmed.Finalizers = slices.Clone(profile.Finalizers[:min(len(profile.Finalizers), maxFinalizers)])
@@ -75,13 +69,10 @@ const maxFinalizers = 2 * MaxNames
 func keepRegistries(trimmed, cluster *clusterv1.ManagedCluster) {
 	const registries = clusterv1.ClusterImageRegistriesAnnotationKey
 	if value, ok := cluster.Annotations[registries]; ok {
-		if trimmed.Annotations == nil {
-			trimmed.Annotations = map[string]string{}
-		}
 		if len(value) > contract.MaxRegistriesBytes {
 			value = contract.RegistriesTooLong
 		}
-		trimmed.Annotations[registries] = value
+		metav1.SetMetaDataAnnotation(&trimmed.ObjectMeta, registries, value)
 	}
 }
 

@@ -81,7 +81,7 @@ func heldBackNotices(cluster string, namespaces []string, every time.Duration) [
 
 // sliceNotices returns what the administrators of Placements must know about their slices.
 func sliceNotices(
-	risks []selection.PlacementRisk, inconclusive map[string]map[string]Removal,
+	risks []selection.PlacementRisk, inconclusive map[string]map[string]bool,
 ) []notices.Notice {
 	list := make([]notices.Notice, 0, len(risks)+len(inconclusive))
 	add := func(placement, reason, text string) {
@@ -107,11 +107,12 @@ func sliceNotices(
 }
 
 // inconclusiveText says which clusters' profiles were removed although a Placement may still
-// choose them: because it did not decide for them, or did not install the addon.
-func inconclusiveText(clusters map[string]Removal) string {
+// choose them: because it did not decide for them or, for those that are true, did not install the
+// addon.
+func inconclusiveText(clusters map[string]bool) string {
 	var unnamed, uninstalled []string
 	for _, cluster := range slices.Sorted(maps.Keys(clusters)) {
-		if clusters[cluster].ByAddon {
+		if clusters[cluster] {
 			uninstalled = append(uninstalled, cluster)
 		} else {
 			unnamed = append(unnamed, cluster)

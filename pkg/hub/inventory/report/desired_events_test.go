@@ -31,13 +31,13 @@ func TestEventsAboutSlices(t *testing.T) {
 			Subject: notices.Subject{Kind: notices.Placement, Name: placement}, Reason: reason, Type: "Warning", Text: text,
 		}
 	}
-	many := map[string]Removal{}
+	many := map[string]bool{}
 	for i := range 3000 {
-		many[fmt.Sprintf("a-cluster-with-a-rather-long-name-%04d", i)] = Removal{ByAddon: i%2 == 0}
+		many[fmt.Sprintf("a-cluster-with-a-rather-long-name-%04d", i)] = i%2 == 0
 	}
 	for name, test := range map[string]struct {
 		risks   []selection.PlacementRisk
-		removed map[string]map[string]Removal
+		removed map[string]map[string]bool
 		want    []notices.Notice
 	}{
 		"nothing": {want: []notices.Notice{}},
@@ -49,16 +49,16 @@ func TestEventsAboutSlices(t *testing.T) {
 			},
 		},
 		"in no slice": {
-			removed: map[string]map[string]Removal{"p": {"c2": {}, "c1": {}}},
+			removed: map[string]map[string]bool{"p": {"c2": false, "c1": false}},
 			want:    []notices.Notice{on("p", inconclusive, fmt.Sprintf(unnamed, "c1, c2"))},
 		},
 		"without the addon, though a slice may name them": {
-			removed: map[string]map[string]Removal{"p": {"c1": {ByAddon: true}}},
+			removed: map[string]map[string]bool{"p": {"c1": true}},
 			want:    []notices.Notice{on("p", inconclusive, fmt.Sprintf(uninstalled, "c1"))},
 		},
 		"both, of two Placements": {
-			removed: map[string]map[string]Removal{
-				"q": {"c3": {}}, "p": {"c1": {ByAddon: true}, "c2": {}},
+			removed: map[string]map[string]bool{
+				"q": {"c3": false}, "p": {"c1": true, "c2": false},
 			},
 			want: []notices.Notice{
 				on("p", inconclusive, fmt.Sprintf(unnamed, "c2")+" "+fmt.Sprintf(uninstalled, "c1")),
@@ -73,7 +73,7 @@ func TestEventsAboutSlices(t *testing.T) {
 		})
 	}
 	t.Run("of many clusters", func(t *testing.T) {
-		for _, notice := range sliceNotices(nil, map[string]map[string]Removal{"p": many}) {
+		for _, notice := range sliceNotices(nil, map[string]map[string]bool{"p": many}) {
 			if len(notice.Text) > kube.MaxEventNoteBytes || !strings.Contains(notice.Text, "lacked the addon") {
 				t.Errorf("%d bytes: %s", len(notice.Text), notice.Text)
 			}

@@ -12,7 +12,6 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory/profiles"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/metrics"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
-	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/watch"
 )
 
 // Outcomes holds, in memory, the outcome of each pair, and notifies the reporters: for a
@@ -20,11 +19,10 @@ import (
 // expects a profile has no entry.
 type Outcomes struct {
 	// StatusChanged is called when the condition of a cluster, or of every cluster if the name is
-	// empty, may have changed. If nil, no condition is reported.
+	// empty, may have changed. ScopeChanged is called with each scope of Reports in which
+	// something has changed.
 	StatusChanged func(cluster string)
-
-	// Trigger enqueues the scope of a Reporter in which something has changed.
-	Trigger watch.Trigger
+	ScopeChanged  func(scope types.NamespacedName)
 
 	// Metrics count the outcomes; nil disables them.
 	Metrics *metrics.Metrics
@@ -35,44 +33,58 @@ type Outcomes struct {
 	namespaces kube.SetIndex[string, string]
 	clusters   kube.SetIndex[string, string]
 
-	// inconclusive holds, by Placement and cluster, the latest removals of profiles although
-	// the Placement may still choose the cluster.
-	inconclusive map[types.NamespacedName]map[string]Removal
+	// inconclusive holds the latest removals of profiles although a Placement may still choose the
+	// cluster, and whether the cluster lacked the addon, not the Placement's decision.
+	inconclusive recent[removal, bool]
 
-	// overruledAt holds, by namespace and cluster, when which properties of other writers were
-	// last overruled by claims.
-	overruledAt map[string]map[string]overruling
+	// overruled holds, by cluster, which properties of other writers were overruled by claims.
+	overruled recent[string, []string]
 }
 
-// overruling is a write that gave properties of other writers the values of claims.
-type overruling struct {
-	at    time.Time
-	names []string
-}
-
-// Removal is the removal of a profile after the longest wait for a Placement.
-type Removal struct {
-	At time.Time
-
-	// ByAddon is true if the cluster lacked the addon, not the Placement's decision.
-	ByAddon bool
-}
+// removal is of the profile of a cluster, after the longest wait for a Placement.
+type removal struct{ placement, cluster string }
 
 // reportedFor is for how long what happened once is reported.
 const reportedFor = 10 * time.Minute
 
-// reportDelay turns a burst of changes in a namespace into one event.
-const reportDelay = time.Second
+// recent holds what happened in namespaces within reportedFor, by what it was about.
+type recent[K comparable, V any] map[string]map[K]happened[V]
 
-// NewOutcomes returns empty outcomes.
+type happened[V any] struct {
+	at   time.Time
+	what V
+}
+
+func (r recent[K, V]) add(namespace string, about K, what V, now time.Time) {
+	if r[namespace] == nil {
+		r[namespace] = map[K]happened[V]{}
+	}
+	r[namespace][about] = happened[V]{at: now, what: what}
+}
+
+// in returns what happened in a namespace, and forgets what is no longer reported.
+func (r recent[K, V]) in(namespace string, now time.Time) map[K]V {
+	maps.DeleteFunc(r[namespace], func(_ K, last happened[V]) bool { return now.Sub(last.at) > reportedFor })
+	if len(r[namespace]) == 0 {
+		delete(r, namespace)
+	}
+	lately := map[K]V{}
+	for about, last := range r[namespace] {
+		lately[about] = last.what
+	}
+	return lately
+}
+
+// NewOutcomes returns empty outcomes, of whose changes no one is notified.
 func NewOutcomes() *Outcomes {
 	return &Outcomes{
-		Trigger:      watch.Trigger{Delay: reportDelay},
+		StatusChanged: func(string) {}, ScopeChanged: func(types.NamespacedName) {},
+
 		pairs:        map[types.NamespacedName]Outcome{},
 		namespaces:   kube.SetIndex[string, string]{},
 		clusters:     kube.SetIndex[string, string]{},
-		inconclusive: map[types.NamespacedName]map[string]Removal{},
-		overruledAt:  map[string]map[string]overruling{},
+		inconclusive: recent[removal, bool]{},
+		overruled:    recent[string, []string]{},
 	}
 }
 
@@ -100,14 +112,9 @@ func (o *Outcomes) replace(pair types.NamespacedName, value Outcome, keep bool) 
 	if changed {
 		o.Metrics.MovePair(pair.Namespace, countedAs(before, known), countedAs(value, keep))
 		o.holdBack(pair, before.HeldBack, value.HeldBack)
-		o.enqueueReports(pair)
+		o.StatusChanged(pair.Name)
+		o.ScopeChanged(types.NamespacedName{Namespace: pair.Namespace})
 	}
-}
-
-// IsFailed reports whether the last write of a pair's profile was refused.
-func (o *Outcomes) IsFailed(pair types.NamespacedName) bool {
-	last, known := o.Get(pair)
-	return known && last.Kind == Failed
 }
 
 // holdBack tells who counts and reports the profiles whose changes are held back.
@@ -120,7 +127,7 @@ func (o *Outcomes) holdBack(pair types.NamespacedName, before, now bool) {
 		more = -1
 	}
 	o.Metrics.HoldBackProfiles(more)
-	o.Trigger.Enqueue(types.NamespacedName{Name: pair.Name})
+	o.ScopeChanged(types.NamespacedName{Name: pair.Name})
 }
 
 // heldBack returns the namespaces in which changes of a cluster's profile are held back.
@@ -137,38 +144,31 @@ func (o *Outcomes) heldBack(cluster string) []string {
 }
 
 // RemovedInconclusively records that a cluster's profile was removed although these Placements
-// may still choose it.
+// may still choose it. byAddon is true if the cluster lacked the addon, not their decision.
 func (o *Outcomes) RemovedInconclusively(
-	cluster string, placements []types.NamespacedName, removal Removal,
+	cluster string, placements []types.NamespacedName, byAddon bool, now time.Time,
 ) {
 	for _, placement := range placements {
 		o.mu.Lock()
-		if o.inconclusive[placement] == nil {
-			o.inconclusive[placement] = map[string]Removal{}
-		}
-		o.inconclusive[placement][cluster] = removal
+		o.inconclusive.add(placement.Namespace, removal{placement.Name, cluster}, byAddon, now)
 		o.mu.Unlock()
-		o.Trigger.Enqueue(types.NamespacedName{Namespace: placement.Namespace})
+		o.ScopeChanged(types.NamespacedName{Namespace: placement.Namespace})
 	}
 }
 
 // inconclusiveIn returns, by Placement of a namespace and by cluster, the recent removals of
-// profiles although the Placement may still choose the cluster.
-func (o *Outcomes) inconclusiveIn(namespace string, now time.Time) map[string]map[string]Removal {
+// profiles although the Placement may still choose the cluster, and whether that lacked the addon.
+func (o *Outcomes) inconclusiveIn(namespace string, now time.Time) map[string]map[string]bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	recent := map[string]map[string]Removal{}
-	for placement, clusters := range o.inconclusive {
-		maps.DeleteFunc(clusters, func(_ string, removal Removal) bool {
-			return now.Sub(removal.At) > reportedFor
-		})
-		if len(clusters) == 0 {
-			delete(o.inconclusive, placement)
-		} else if placement.Namespace == namespace {
-			recent[placement.Name] = maps.Clone(clusters)
+	byPlacement := map[string]map[string]bool{}
+	for of, byAddon := range o.inconclusive.in(namespace, now) {
+		if byPlacement[of.placement] == nil {
+			byPlacement[of.placement] = map[string]bool{}
 		}
+		byPlacement[of.placement][of.cluster] = byAddon
 	}
-	return recent
+	return byPlacement
 }
 
 // Overruled records that properties of other writers got the values of claims.
@@ -177,12 +177,9 @@ func (o *Outcomes) Overruled(pair types.NamespacedName, names []string, now time
 		return
 	}
 	o.mu.Lock()
-	if o.overruledAt[pair.Namespace] == nil {
-		o.overruledAt[pair.Namespace] = map[string]overruling{}
-	}
-	o.overruledAt[pair.Namespace][pair.Name] = overruling{at: now, names: names[:min(len(names), profiles.MaxNames+1)]}
+	o.overruled.add(pair.Namespace, pair.Name, names[:min(len(names), profiles.MaxNames+1)], now)
 	o.mu.Unlock()
-	o.Trigger.Enqueue(types.NamespacedName{Namespace: pair.Namespace})
+	o.ScopeChanged(types.NamespacedName{Namespace: pair.Namespace})
 }
 
 // overruledIn returns, by cluster, the properties of a namespace's profiles that were
@@ -190,31 +187,7 @@ func (o *Outcomes) Overruled(pair types.NamespacedName, names []string, now time
 func (o *Outcomes) overruledIn(namespace string, now time.Time) map[string][]string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	names := map[string][]string{}
-	for cluster, last := range o.overruledAt[namespace] {
-		if now.Sub(last.at) > reportedFor {
-			delete(o.overruledAt[namespace], cluster)
-		} else {
-			names[cluster] = last.names
-		}
-	}
-	if len(o.overruledAt[namespace]) == 0 {
-		delete(o.overruledAt, namespace)
-	}
-	return names
-}
-
-func (o *Outcomes) enqueueReports(pair types.NamespacedName) {
-	o.EnqueueStatus(pair.Name)
-	o.Trigger.Enqueue(types.NamespacedName{Namespace: pair.Namespace})
-}
-
-// EnqueueStatus announces that the condition of a cluster, or of every cluster if the name
-// is empty, may have changed.
-func (o *Outcomes) EnqueueStatus(cluster string) {
-	if o.StatusChanged != nil {
-		o.StatusChanged(cluster)
-	}
+	return o.overruled.in(namespace, now)
 }
 
 // Get returns the outcome of a pair, and whether it has one.

@@ -5,46 +5,26 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/metrics"
 )
 
 func TestOutcomesAnnounceChanges(t *testing.T) {
-	queue := func() workqueue.TypedRateLimitingInterface[reconcile.Request] {
-		q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
-		t.Cleanup(q.ShutDown)
-		return q
-	}
 	o := NewOutcomes()
-	o.Trigger.Delay = 0
-	namespaces := queue()
 	pair := types.NamespacedName{Namespace: "ns", Name: "c"}
-	var clusters []string
-	o.StatusChanged = func(cluster string) { clusters = append(clusters, cluster) }
-	o.Set(pair, Outcome{Kind: Foreign}) // before the controller of events starts: kept for it
-	if err := o.Trigger.Start(t.Context(), namespaces); err != nil {
-		t.Fatal(err)
-	}
+	var names []string
+	o.StatusChanged = func(cluster string) { names = append(names, cluster) }
+	o.ScopeChanged = func(scope types.NamespacedName) { names = append(names, scope.Namespace) }
 	told := func() []string {
-		names := clusters
-		clusters = nil
-		for namespaces.Len() > 0 {
-			req, _ := namespaces.Get()
-			names = append(names, req.Namespace)
-			namespaces.Done(req)
-		}
+		defer func() { names = nil }()
 		return names
-	}
-	if diff := cmp.Diff([]string{"c", "ns"}, told()); diff != "" {
-		t.Errorf("at the start: told (-want +got):\n%s", diff)
 	}
 	steps := []struct {
 		what string
 		do   func()
 		want []string
 	}{
+		{"the first outcome", func() { o.Set(pair, Outcome{Kind: Foreign}) }, []string{"c", "ns"}},
 		{"the same again: no word", func() { o.Set(pair, Outcome{Kind: Foreign}) }, nil},
 		{"another outcome", func() { o.Set(pair, Outcome{Kind: InPlace, Properties: []string{"p"}}) }, []string{"c", "ns"}},
 		{"an equal outcome: no word", func() { o.Set(pair, Outcome{Kind: InPlace, Properties: []string{"p"}}) }, nil},

@@ -154,11 +154,13 @@ func ProfilesSynced(byNamespace map[string]Outcome, isComplete bool) *conditions
 	add(metav1.ConditionFalse, contract.ReasonContested, group(byNamespace, namespaces[Contested])...)
 	add(metav1.ConditionFalse, contract.ReasonForeignProfile, group(byNamespace, namespaces[Foreign])...)
 	add(metav1.ConditionUnknown, contract.ReasonSelectionUnknown, group(byNamespace, namespaces[Undecided])...)
-	if left := leftOut(byNamespace); len(left) > 0 {
+	left := problems(byNamespace, func(out Outcome) []string { return out.Properties })
+	if len(left) > 0 {
 		add(metav1.ConditionFalse, contract.ReasonInvalidProperties,
 			"Left out: "+kube.ListNames(left, profiles.MaxNames)+".")
 	}
-	add(metav1.ConditionFalse, contract.ReasonAccessUnavailable, accessProblems(byNamespace)...)
+	add(metav1.ConditionFalse, contract.ReasonAccessUnavailable,
+		problems(byNamespace, func(out Outcome) []string { return out.Access })...)
 	switch {
 	case condition == nil && !isComplete:
 		return nil
@@ -189,20 +191,13 @@ func group(byNamespace map[string]Outcome, namespaces []string) []string {
 	return sentences
 }
 
-func leftOut(byNamespace map[string]Outcome) []string {
-	var problems []string
+// problems returns one kind of problems of all outcomes, sorted and without duplicates.
+func problems(byNamespace map[string]Outcome, of func(Outcome) []string) []string {
+	var all []string
 	for _, out := range byNamespace {
-		problems = append(problems, out.Properties...)
+		all = append(all, of(out)...)
 	}
-	return kube.SortedNames(problems)
-}
-
-func accessProblems(byNamespace map[string]Outcome) []string {
-	var problems []string
-	for _, out := range byNamespace {
-		problems = append(problems, out.Access...)
-	}
-	return kube.SortedNames(problems)
+	return kube.SortedNames(all)
 }
 
 // Blocked returns the condition while no profile may be written at all. An event announces

@@ -29,31 +29,25 @@ func CacheOptions() map[client.Object]cache.ByObject {
 			Field:     fields.OneTermEqualSelector(metav1.ObjectNameField, contract.AddonName),
 			Transform: cache.TransformStripManagedFields(),
 		},
-		&clusterv1beta2.ManagedClusterSet{}:        {Transform: trimSet},
-		&clusterv1beta2.ManagedClusterSetBinding{}: {Transform: trimBinding},
-		&clusterv1beta1.Placement{}:                {Transform: trimPlacement},
-		&clusterv1beta1.PlacementDecision{}:        {Transform: trimDecision},
-		&corev1.Namespace{}:                        {Transform: trimMetadata},
-		kube.Partial(kube.CRDKind):                 {Transform: trimMetadata},
+		&clusterv1beta2.ManagedClusterSet{}:        {Transform: kube.Trimmed(trimSet)},
+		&clusterv1beta2.ManagedClusterSetBinding{}: {Transform: kube.Trimmed(trimBinding)},
+		&clusterv1beta1.Placement{}:                {Transform: kube.Trimmed(trimPlacement)},
+		&clusterv1beta1.PlacementDecision{}:        {Transform: kube.Trimmed(trimDecision)},
+		&corev1.Namespace{}:                        {Transform: kube.Trimmed(trimMetadata)},
+		kube.Partial(kube.CRDKind):                 {Transform: kube.Trimmed(trimMetadata)},
 	}
 }
 
-func trimSet(in any) (any, error) {
-	if set, ok := in.(*clusterv1beta2.ManagedClusterSet); ok {
-		set.ObjectMeta = kube.TrimMeta(set.ObjectMeta)
-		set.Labels = nil
-		set.Status = clusterv1beta2.ManagedClusterSetStatus{}
-	}
-	return in, nil
+func trimSet(set *clusterv1beta2.ManagedClusterSet) *clusterv1beta2.ManagedClusterSet {
+	set.ObjectMeta = kube.TrimMeta(set.ObjectMeta)
+	set.Labels = nil
+	set.Status = clusterv1beta2.ManagedClusterSetStatus{}
+	return set
 }
 
 // trimBinding, like the following, drops unused fields and labels, which any user with write
 // access to a namespace can fill.
-func trimBinding(in any) (any, error) {
-	binding, ok := in.(*clusterv1beta2.ManagedClusterSetBinding)
-	if !ok {
-		return in, nil
-	}
+func trimBinding(binding *clusterv1beta2.ManagedClusterSetBinding) *clusterv1beta2.ManagedClusterSetBinding {
 	binding.ObjectMeta = kube.TrimMeta(binding.ObjectMeta)
 	binding.Labels = kube.OnlyLabels(binding.Labels, contract.LabelPublish)
 	var kept []metav1.Condition
@@ -62,44 +56,36 @@ func trimBinding(in any) (any, error) {
 		kept = []metav1.Condition{{Type: bound.Type, Status: bound.Status}}
 	}
 	binding.Status = clusterv1beta2.ManagedClusterSetBindingStatus{Conditions: kept}
-	return binding, nil
+	return binding
 }
 
-func trimPlacement(in any) (any, error) {
-	if placement, ok := in.(*clusterv1beta1.Placement); ok {
-		placement.ObjectMeta = kube.TrimMeta(placement.ObjectMeta)
-		placement.Labels = kube.OnlyLabels(placement.Labels, contract.LabelPublish)
-		groups := placement.Spec.DecisionStrategy.GroupStrategy
-		placement.Spec = clusterv1beta1.PlacementSpec{}
-		kept := &placement.Spec.DecisionStrategy.GroupStrategy
-		kept.ClustersPerDecisionGroup = groups.ClustersPerDecisionGroup // the API server bounds its length
-		if len(groups.DecisionGroups) > 0 {
-			kept.DecisionGroups = []clusterv1beta1.DecisionGroup{{}} // that there are any
-		}
-		placement.Status.DecisionGroups = nil
+func trimPlacement(placement *clusterv1beta1.Placement) *clusterv1beta1.Placement {
+	placement.ObjectMeta = kube.TrimMeta(placement.ObjectMeta)
+	placement.Labels = kube.OnlyLabels(placement.Labels, contract.LabelPublish)
+	groups := placement.Spec.DecisionStrategy.GroupStrategy
+	placement.Spec = clusterv1beta1.PlacementSpec{}
+	kept := &placement.Spec.DecisionStrategy.GroupStrategy
+	kept.ClustersPerDecisionGroup = groups.ClustersPerDecisionGroup // the API server bounds its length
+	if len(groups.DecisionGroups) > 0 {
+		kept.DecisionGroups = []clusterv1beta1.DecisionGroup{{}} // that there are any
 	}
-	return in, nil
+	placement.Status.DecisionGroups = nil
+	return placement
 }
 
-func trimDecision(in any) (any, error) {
-	if decision, ok := in.(*clusterv1beta1.PlacementDecision); ok {
-		decision.ObjectMeta = kube.TrimMeta(decision.ObjectMeta)
-		decision.Labels = kube.OnlyLabels(decision.Labels, clusterv1beta1.PlacementLabel,
-			clusterv1beta1.DecisionGroupIndexLabel, clusterv1beta1.DecisionGroupNameLabel)
-		for i := range decision.Status.Decisions {
-			name := decision.Status.Decisions[i].ClusterName
-			decision.Status.Decisions[i] = clusterv1beta1.ClusterDecision{ClusterName: name}
-		}
+func trimDecision(decision *clusterv1beta1.PlacementDecision) *clusterv1beta1.PlacementDecision {
+	decision.ObjectMeta = kube.TrimMeta(decision.ObjectMeta)
+	decision.Labels = kube.OnlyLabels(decision.Labels, clusterv1beta1.PlacementLabel,
+		clusterv1beta1.DecisionGroupIndexLabel, clusterv1beta1.DecisionGroupNameLabel)
+	for i := range decision.Status.Decisions {
+		name := decision.Status.Decisions[i].ClusterName
+		decision.Status.Decisions[i] = clusterv1beta1.ClusterDecision{ClusterName: name}
 	}
-	return in, nil
+	return decision
 }
 
 // trimMetadata keeps names and the one annotation that is read, if it says anything.
-func trimMetadata(in any) (any, error) {
-	obj, ok := in.(*metav1.PartialObjectMetadata)
-	if !ok {
-		return in, nil
-	}
+func trimMetadata(obj *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
 	const requirement = "true"
 	requires := obj.Annotations[contract.AnnotationRequirePlacement] == requirement
 	obj.ObjectMeta = kube.TrimMeta(obj.ObjectMeta)
@@ -107,5 +93,5 @@ func trimMetadata(in any) (any, error) {
 	if requires {
 		obj.Annotations = map[string]string{contract.AnnotationRequirePlacement: requirement}
 	}
-	return obj, nil
+	return obj
 }

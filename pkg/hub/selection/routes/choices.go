@@ -32,11 +32,14 @@ type Changed struct {
 // except CRDs. The functions of Changed enqueue its requests.
 func WatchChoices(b *builder.Builder, reader client.Reader, settling Settling, changed Changed) *builder.Builder {
 	c := choiceRoutes{reader: reader, settling: settling, changed: changed}
+	placement := func(tell func(placement types.NamespacedName)) handler.EventHandler {
+		return tells(func(_ context.Context, obj client.Object) { tell(client.ObjectKeyFromObject(obj)) })
+	}
 	return b.
-		Watches(&clusterv1beta1.Placement{}, tells(c.placementScope), when(ofPublishing(placementScopeChanged))).
-		Watches(&clusterv1beta1.Placement{}, tells(c.placementStatus), when(ofPublishing(placementStatusChanged))).
+		Watches(&clusterv1beta1.Placement{}, placement(changed.Scope), when(ofPublishing(placementScopeChanged))).
+		Watches(&clusterv1beta1.Placement{}, placement(changed.Decisions), when(ofPublishing(placementStatusChanged))).
 		Watches(&clusterv1beta1.PlacementDecision{}, tells(c.decision), when(kube.OnChange(choiceChanged))).
-		Watches(&clusterv1beta2.ManagedClusterSetBinding{}, tells(c.inNamespace), when(kube.OnChange(bindingChanged))).
+		Watches(&clusterv1beta2.ManagedClusterSetBinding{}, tells(c.binding), when(kube.OnChange(bindingChanged))).
 		WatchesMetadata(kube.Partial(kube.NamespaceKind), tells(c.namespace), when(kube.OnChange(kube.Never)))
 }
 
@@ -70,14 +73,6 @@ func tells(tell func(context.Context, client.Object)) handler.EventHandler {
 	})
 }
 
-func (c choiceRoutes) placementScope(_ context.Context, obj client.Object) {
-	c.changed.Scope(client.ObjectKeyFromObject(obj))
-}
-
-func (c choiceRoutes) placementStatus(_ context.Context, obj client.Object) {
-	c.changed.Decisions(client.ObjectKeyFromObject(obj))
-}
-
 // decision maps a slice of decisions, in its old and new state, to its Placement, if that
 // publishes. The clusters in the slice have not been absent from it before.
 func (c choiceRoutes) decision(ctx context.Context, obj client.Object) {
@@ -97,7 +92,7 @@ func (c choiceRoutes) decision(ctx context.Context, obj client.Object) {
 	c.changed.Decisions(key)
 }
 
-func (c choiceRoutes) inNamespace(ctx context.Context, obj client.Object) {
+func (c choiceRoutes) binding(ctx context.Context, obj client.Object) {
 	c.tellAll(ctx, obj.GetNamespace(), c.changed.Scope)
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection/rule"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
 // Indexes that map events to the pairs they concern.
@@ -62,72 +63,55 @@ var Indexes = []struct {
 	Name    string
 	Extract client.IndexerFunc
 }{
-	{&clusterv1.ManagedCluster{}, IndexClusterBySet, indexClusterBySet},
-	{&clusterv1beta2.ManagedClusterSet{}, IndexSetByLabelSelector, indexSetByLabelSelector},
-	{&clusterv1beta2.ManagedClusterSetBinding{}, IndexBindingBySet, indexBindingBySet},
-	{&clusterv1beta1.Placement{}, IndexPublishingPlacement, indexPublishingPlacement},
-	{&clusterv1beta1.PlacementDecision{}, IndexDecisionByPlacement, indexDecisionByPlacement},
-	{&clusterv1beta1.PlacementDecision{}, IndexDecisionByCluster, indexDecisionByCluster},
-	{&clusterv1.ManagedCluster{}, IndexClusterByMemberID, indexByMemberID},
-	{&inventoryv1alpha1.ClusterProfile{}, IndexProfileByMemberID, indexProfileByMemberID},
-	{&inventoryv1alpha1.ClusterProfile{}, IndexProfileByName, indexProfileByName},
+	{&clusterv1.ManagedCluster{}, IndexClusterBySet, byLabel(clusterv1beta2.ClusterSetLabel)},
+	{&clusterv1beta2.ManagedClusterSet{}, IndexSetByLabelSelector, kube.Indexed(bySelector)},
+	{&clusterv1beta2.ManagedClusterSetBinding{}, IndexBindingBySet, kube.Indexed(bySet)},
+	{&clusterv1beta1.Placement{}, IndexPublishingPlacement, kube.Indexed(byPublishing)},
+	{&clusterv1beta1.PlacementDecision{}, IndexDecisionByPlacement, kube.Indexed(byPlacement)},
+	{&clusterv1beta1.PlacementDecision{}, IndexDecisionByCluster, kube.Indexed(byCluster)},
+	{&clusterv1.ManagedCluster{}, IndexClusterByMemberID, byLabel(contract.LabelInventoryMemberID)},
+	{&inventoryv1alpha1.ClusterProfile{}, IndexProfileByMemberID, kube.Indexed(byOurMemberID)},
+	{&inventoryv1alpha1.ClusterProfile{}, IndexProfileByName, kube.Indexed(byName)},
 }
 
-func indexClusterBySet(obj client.Object) []string {
-	return nonEmpty(obj.GetLabels()[clusterv1beta2.ClusterSetLabel])
+func byLabel(key string) client.IndexerFunc {
+	return kube.Indexed(func(obj client.Object) []string { return []string{obj.GetLabels()[key]} })
 }
 
-func indexSetByLabelSelector(obj client.Object) []string {
-	if set, ok := obj.(*clusterv1beta2.ManagedClusterSet); ok && !rule.IsExclusive(set) {
-		return []string{selectsByLabels}
+func byName(obj client.Object) []string { return []string{obj.GetName()} }
+
+func bySelector(set *clusterv1beta2.ManagedClusterSet) []string {
+	if rule.IsExclusive(set) {
+		return nil
 	}
-	return nil
+	return []string{selectsByLabels}
 }
 
-func indexBindingBySet(obj client.Object) []string {
-	if binding, ok := obj.(*clusterv1beta2.ManagedClusterSetBinding); ok {
-		return nonEmpty(binding.Spec.ClusterSet)
+func bySet(binding *clusterv1beta2.ManagedClusterSetBinding) []string {
+	return []string{binding.Spec.ClusterSet}
+}
+
+func byPublishing(placement *clusterv1beta1.Placement) []string {
+	if !rule.Publishes(placement) {
+		return nil
 	}
-	return nil
+	return []string{Published}
 }
 
-func indexPublishingPlacement(obj client.Object) []string {
-	if placement, ok := obj.(*clusterv1beta1.Placement); ok && rule.Publishes(placement) {
-		return []string{Published}
-	}
-	return nil
+func byPlacement(decision *clusterv1beta1.PlacementDecision) []string {
+	return []string{rule.PlacementOf(decision)}
 }
 
-func indexDecisionByPlacement(obj client.Object) []string {
-	return nonEmpty(rule.PlacementOf(obj))
-}
-
-func indexDecisionByCluster(obj client.Object) []string {
-	decision, ok := obj.(*clusterv1beta1.PlacementDecision)
-	if !ok || rule.PlacementOf(decision) == "" {
+func byCluster(decision *clusterv1beta1.PlacementDecision) []string {
+	if rule.PlacementOf(decision) == "" {
 		return nil
 	}
 	return rule.DecidedClusters(decision)
 }
 
-func indexByMemberID(obj client.Object) []string {
-	return nonEmpty(obj.GetLabels()[contract.LabelInventoryMemberID])
-}
-
-func indexProfileByMemberID(obj client.Object) []string {
-	if profile, ok := obj.(*inventoryv1alpha1.ClusterProfile); !ok || !rule.IsMarked(profile) {
+func byOurMemberID(profile *inventoryv1alpha1.ClusterProfile) []string {
+	if !rule.IsMarked(profile) {
 		return nil
 	}
-	return indexByMemberID(obj)
-}
-
-func indexProfileByName(obj client.Object) []string {
-	return []string{obj.GetName()}
-}
-
-func nonEmpty(value string) []string {
-	if value == "" {
-		return nil
-	}
-	return []string{value}
+	return []string{profile.Labels[contract.LabelInventoryMemberID]}
 }

@@ -20,7 +20,7 @@ import (
 )
 
 // ofPublishing passes Placements that are, or were, labelled for publishing.
-func ofPublishing(changed func(before, after client.Object) bool) predicate.Predicate {
+func ofPublishing(changed func(before, after *clusterv1beta1.Placement) bool) predicate.Predicate {
 	isPublishing := func(obj client.Object) bool {
 		placement, ok := obj.(*clusterv1beta1.Placement)
 		return ok && rule.Publishes(placement)
@@ -34,28 +34,19 @@ func ofPublishing(changed func(before, after client.Object) bool) predicate.Pred
 
 // membershipChanged compares the fields that make a ManagedCluster part of the inventory
 // and a member of sets.
-func membershipChanged(before, after client.Object) bool {
-	b, okBefore := before.(*clusterv1.ManagedCluster)
-	a, okAfter := after.(*clusterv1.ManagedCluster)
-	return !okBefore || !okAfter || b.Spec.HubAcceptsClient != a.Spec.HubAcceptsClient ||
-		!apiequality.Semantic.DeepEqual(b.Labels, a.Labels)
+func membershipChanged(before, after *clusterv1.ManagedCluster) bool {
+	return before.Spec.HubAcceptsClient != after.Spec.HubAcceptsClient ||
+		!apiequality.Semantic.DeepEqual(before.Labels, after.Labels)
 }
 
 // setChanged compares which clusters a ManagedClusterSet selects. Its status counts them,
 // but a count does not show that two have swapped.
-func setChanged(before, after client.Object) bool {
-	b, okBefore := before.(*clusterv1beta2.ManagedClusterSet)
-	a, okAfter := after.(*clusterv1beta2.ManagedClusterSet)
-	return !okBefore || !okAfter || !apiequality.Semantic.DeepEqual(b.Spec.ClusterSelector, a.Spec.ClusterSelector)
+func setChanged(before, after *clusterv1beta2.ManagedClusterSet) bool {
+	return !apiequality.Semantic.DeepEqual(before.Spec.ClusterSelector, after.Spec.ClusterSelector)
 }
 
 // bindingChanged compares whether a ManagedClusterSetBinding binds and publishes, and what.
-func bindingChanged(before, after client.Object) bool {
-	b, okBefore := before.(*clusterv1beta2.ManagedClusterSetBinding)
-	a, okAfter := after.(*clusterv1beta2.ManagedClusterSetBinding)
-	if !okBefore || !okAfter {
-		return true
-	}
+func bindingChanged(before, after *clusterv1beta2.ManagedClusterSetBinding) bool {
 	bound := func(binding *clusterv1beta2.ManagedClusterSetBinding) metav1.ConditionStatus {
 		condition := meta.FindStatusCondition(binding.Status.Conditions, clusterv1beta2.ClusterSetBindingBoundType)
 		if condition == nil {
@@ -63,45 +54,34 @@ func bindingChanged(before, after client.Object) bool {
 		}
 		return condition.Status
 	}
-	return b.Spec.ClusterSet != a.Spec.ClusterSet || bound(b) != bound(a) ||
-		b.Labels[contract.LabelPublish] != a.Labels[contract.LabelPublish]
+	return before.Spec.ClusterSet != after.Spec.ClusterSet || bound(before) != bound(after) ||
+		before.Labels[contract.LabelPublish] != after.Labels[contract.LabelPublish]
 }
 
 // placementScopeChanged compares whether a Placement publishes.
-func placementScopeChanged(before, after client.Object) bool {
-	b, okBefore := before.(*clusterv1beta1.Placement)
-	a, okAfter := after.(*clusterv1beta1.Placement)
-	return !okBefore || !okAfter || rule.Publishes(b) != rule.Publishes(a)
+func placementScopeChanged(before, after *clusterv1beta1.Placement) bool {
+	return rule.Publishes(before) != rule.Publishes(after)
 }
 
 // placementStatusChanged compares whether a Placement's decisions are complete.
-func placementStatusChanged(before, after client.Object) bool {
-	b, okBefore := before.(*clusterv1beta1.Placement)
-	a, okAfter := after.(*clusterv1beta1.Placement)
-	if !okBefore || !okAfter {
-		return true
-	}
+func placementStatusChanged(before, after *clusterv1beta1.Placement) bool {
 	changed := func(conditionType string) bool {
-		return kube.ConditionChanged(b.Status.Conditions, a.Status.Conditions, conditionType)
+		return kube.ConditionChanged(before.Status.Conditions, after.Status.Conditions, conditionType)
 	}
-	return b.Status.NumberOfSelectedClusters != a.Status.NumberOfSelectedClusters ||
+	return before.Status.NumberOfSelectedClusters != after.Status.NumberOfSelectedClusters ||
 		changed(clusterv1beta1.PlacementConditionSatisfied) || changed(clusterv1beta1.PlacementConditionMisconfigured)
 }
 
 // decisionChanged compares the clusters in a slice, and its Placement, but not scores and
 // reasons.
-func decisionChanged(before, after client.Object) bool {
-	b, okBefore := before.(*clusterv1beta1.PlacementDecision)
-	a, okAfter := after.(*clusterv1beta1.PlacementDecision)
-	return !okBefore || !okAfter || rule.PlacementOf(b) != rule.PlacementOf(a) ||
-		!slices.Equal(rule.DecidedClusters(b), rule.DecidedClusters(a))
+func decisionChanged(before, after *clusterv1beta1.PlacementDecision) bool {
+	return rule.PlacementOf(before) != rule.PlacementOf(after) ||
+		!slices.Equal(rule.DecidedClusters(before), rule.DecidedClusters(after))
 }
 
 // choiceChanged is decisionChanged for users of decision groups, too.
-func choiceChanged(before, after client.Object) bool {
-	b, okBefore := before.(*clusterv1beta1.PlacementDecision)
-	a, okAfter := after.(*clusterv1beta1.PlacementDecision)
-	return !okBefore || !okAfter || decisionChanged(b, a) || rule.GroupOf(b) != rule.GroupOf(a)
+func choiceChanged(before, after *clusterv1beta1.PlacementDecision) bool {
+	return decisionChanged(before, after) || rule.GroupOf(before) != rule.GroupOf(after)
 }
 
 // requirementChanged compares whether a Namespace requires a Placement.

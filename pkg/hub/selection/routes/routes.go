@@ -39,8 +39,17 @@ type Remembered interface {
 //
 // On an update each route is taken twice, with the old and with the new object.
 type Routes struct {
-	rule       Rule
-	remembered Remembered
+	Reader     client.Reader // the cache
+	Settling   Settling
+	Remembered Remembered
+
+	// IsInstall reports whether the install strategy refers to a Placement.
+	IsInstall func(ctx context.Context, placement types.NamespacedName) (bool, error)
+
+	// Touched is called with each pair that an event concerns, and InstallChanged with the
+	// namespace of each Placement of the install strategy whose choice may have changed.
+	Touched        func(pair types.NamespacedName)
+	InstallChanged func(namespace string)
 }
 
 // Settling is told what events show of Placements and pairs, which the caches may show only for
@@ -62,31 +71,14 @@ type Settling interface {
 	TakeAwaited(placement types.NamespacedName) bool
 }
 
-// Rule is what the routes need of the rule.
-type Rule struct {
-	Reader   client.Reader // the cache
-	Settling Settling
-
-	// IsInstall reports whether the install strategy refers to a Placement.
-	IsInstall func(ctx context.Context, placement types.NamespacedName) (bool, error)
-
-	// Touched is called with each pair that an event concerns, and installChanged with the
-	// namespace of each Placement of the install strategy whose choice may have changed.
-	Touched        func(pair types.NamespacedName)
-	InstallChanged func(namespace string)
-}
-
-// New returns the routes for a controller that remembers some pairs.
-func New(rule Rule, remembered Remembered) Routes {
-	return Routes{rule: rule, remembered: remembered}
-}
-
 // Watch adds to a controller of pairs the watches of everything the rule reads, except
 // ClusterProfiles, which the controller itself must watch, and CRDs, which
 // Rule.SubscribeDefinitions covers. contentChanged reports which changes of a ManagedCluster
 // matter in addition to those that the rule reads.
-func (r Routes) Watch(b *builder.Builder, contentChanged func(before, after client.Object) bool) *builder.Builder {
-	clusterMatters := kube.OnChange(func(before, after client.Object) bool {
+func (r Routes) Watch(
+	b *builder.Builder, contentChanged func(before, after *clusterv1.ManagedCluster) bool,
+) *builder.Builder {
+	clusterMatters := kube.OnChange(func(before, after *clusterv1.ManagedCluster) bool {
 		return membershipChanged(before, after) || contentChanged(before, after)
 	})
 	namespaceMatters := kube.OnChange(requirementChanged)
@@ -107,7 +99,7 @@ func (r Routes) Route(find handler.MapFunc) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, obj client.Object) []reconcile.Request {
 		found := find(ctx, obj)
 		for _, request := range found {
-			r.rule.Touched(request.NamespacedName)
+			r.Touched(request.NamespacedName)
 		}
 		return found
 	})
@@ -145,7 +137,7 @@ func (r Routes) pairsForCluster(ctx context.Context, obj client.Object) []reconc
 func (r Routes) pairsForAddon(ctx context.Context, obj client.Object) []reconcile.Request {
 	found := pairs{}
 	name := types.NamespacedName{Name: obj.GetNamespace()}
-	cluster, err := kube.Get(ctx, r.rule.Reader, name, &clusterv1.ManagedCluster{})
+	cluster, err := kube.Get(ctx, r.Reader, name, &clusterv1.ManagedCluster{})
 	if err == nil {
 		var labels map[string]string
 		if cluster != nil {
@@ -168,7 +160,7 @@ func (r Routes) pairsForSet(ctx context.Context, obj client.Object) []reconcile.
 	if err != nil {
 		return found.requests(ctx, err)
 	}
-	namespaces, err := r.namespacesBinding(ctx, set.Name, anyBinding)
+	namespaces, err := r.namespacesBinding(ctx, set.Name, false)
 	for _, namespace := range namespaces {
 		for _, cluster := range members {
 			found.add(namespace, cluster)
@@ -199,12 +191,12 @@ func (r Routes) PairsForBinding(ctx context.Context, obj client.Object) []reconc
 func (r Routes) pairsForNamespace(ctx context.Context, obj client.Object) []reconcile.Request {
 	found := pairs{}
 	key := client.ObjectKeyFromObject(obj)
-	namespace, err := kube.Get(ctx, r.rule.Reader, key, kube.Partial(kube.NamespaceKind))
+	namespace, err := kube.Get(ctx, r.Reader, key, kube.Partial(kube.NamespaceKind))
 	if err != nil {
 		return found.requests(ctx, err)
 	}
 	if namespace == nil {
-		r.rule.Settling.Widen(key.Name)
+		r.Settling.Widen(key.Name)
 	}
 	err = r.addNamespace(ctx, found, key.Name)
 	return found.requests(ctx, err)
@@ -215,15 +207,15 @@ func (r Routes) pairsForNamespace(ctx context.Context, obj client.Object) []reco
 func (r Routes) PairsForPlacement(ctx context.Context, obj client.Object) []reconcile.Request {
 	key := client.ObjectKeyFromObject(obj)
 	found := pairs{}
-	placement, err := kube.Get(ctx, r.rule.Reader, key, &clusterv1beta1.Placement{})
+	placement, err := kube.Get(ctx, r.Reader, key, &clusterv1beta1.Placement{})
 	if err != nil {
 		return found.requests(ctx, err)
 	}
 	switch {
 	case placement == nil:
-		r.rule.Settling.Vanished(key)
+		r.Settling.Vanished(key)
 	case !rule.Publishes(placement):
-		r.rule.Settling.Unpublished(key)
+		r.Settling.Unpublished(key)
 	}
 	err = r.addNamespace(ctx, found, key.Namespace)
 	return found.requests(ctx, err)
@@ -235,7 +227,7 @@ func (r Routes) PairsAwaiting(ctx context.Context, obj client.Object) []reconcil
 	found := pairs{}
 	key := client.ObjectKeyFromObject(obj)
 	err := r.announceInstall(ctx, key)
-	if err == nil && r.rule.Settling.TakeAwaited(key) {
+	if err == nil && r.Settling.TakeAwaited(key) {
 		err = r.addNamespace(ctx, found, key.Namespace)
 	}
 	return found.requests(ctx, err)
@@ -243,9 +235,9 @@ func (r Routes) PairsAwaiting(ctx context.Context, obj client.Object) []reconcil
 
 // announceInstall notifies subscribers of a Placement, if it is one of the install strategy's.
 func (r Routes) announceInstall(ctx context.Context, placement types.NamespacedName) error {
-	installs, err := r.rule.IsInstall(ctx, placement)
+	installs, err := r.IsInstall(ctx, placement)
 	if err == nil && installs {
-		r.rule.InstallChanged(placement.Namespace)
+		r.InstallChanged(placement.Namespace)
 	}
 	return err
 }
@@ -262,7 +254,7 @@ func (r Routes) PairsForDecision(ctx context.Context, obj client.Object) []recon
 	if err := r.announceInstall(ctx, key); err != nil {
 		return found.requests(ctx, err)
 	}
-	placement, err := kube.Get(ctx, r.rule.Reader, key, &clusterv1beta1.Placement{})
+	placement, err := kube.Get(ctx, r.Reader, key, &clusterv1beta1.Placement{})
 	if err != nil || placement == nil || !rule.Publishes(placement) {
 		return found.requests(ctx, err)
 	}
@@ -273,10 +265,10 @@ func (r Routes) PairsForDecision(ctx context.Context, obj client.Object) []recon
 	// The clusters in this slice, now or until now, have not been absent before. The
 	// reconciliation of the pair may be too late to see a short return.
 	for pair := range decided {
-		r.rule.Settling.Present(pair)
+		r.Settling.Present(pair)
 		found[pair] = struct{}{}
 	}
-	if r.rule.Settling.TakeAwaited(key) {
+	if r.Settling.TakeAwaited(key) {
 		err = r.addNamespace(ctx, found, decision.Namespace)
 	}
 	return found.requests(ctx, err)
@@ -298,7 +290,7 @@ func (r Routes) PairsWithProfile(ctx context.Context, cluster string) ([]types.N
 func (r Routes) AllPairs(ctx context.Context, _ client.Object) []reconcile.Request {
 	found := pairs{}
 	bindings := &clusterv1beta2.ManagedClusterSetBindingList{}
-	if err := r.rule.Reader.List(ctx, bindings, kube.Uncopied); err != nil {
+	if err := r.Reader.List(ctx, bindings, kube.Uncopied); err != nil {
 		return found.requests(ctx, err)
 	}
 	for i := range bindings.Items {
@@ -307,7 +299,7 @@ func (r Routes) AllPairs(ctx context.Context, _ client.Object) []reconcile.Reque
 		}
 	}
 	err := r.addProfiles(ctx, found)
-	for _, pair := range r.remembered.All() {
+	for _, pair := range r.Remembered.All() {
 		found[pair] = struct{}{}
 	}
 	return found.requests(ctx, err)
@@ -317,12 +309,12 @@ func (r Routes) AllPairs(ctx context.Context, _ client.Object) []reconcile.Reque
 // consumer may expect one.
 func (r Routes) ExpectedNamespaces(ctx context.Context, cluster string) ([]string, error) {
 	found := pairs{}
-	object, err := kube.Get(ctx, r.rule.Reader, types.NamespacedName{Name: cluster}, &clusterv1.ManagedCluster{})
+	object, err := kube.Get(ctx, r.Reader, types.NamespacedName{Name: cluster}, &clusterv1.ManagedCluster{})
 	if err != nil {
 		return nil, err
 	}
 	if object != nil {
-		if err := r.addBound(ctx, found, cluster, object.Labels, publishingBinding); err != nil {
+		if err := r.addBound(ctx, found, cluster, object.Labels, true); err != nil {
 			return nil, err
 		}
 	}
@@ -338,34 +330,26 @@ func (r Routes) ExpectedNamespaces(ctx context.Context, cluster string) ([]strin
 
 // addCluster adds every pair of a cluster that has the given labels.
 func (r Routes) addCluster(ctx context.Context, found pairs, cluster string, labels map[string]string) error {
-	if err := r.addBound(ctx, found, cluster, labels, anyBinding); err != nil {
+	if err := r.addBound(ctx, found, cluster, labels, false); err != nil {
 		return err
 	}
-	for _, namespace := range r.remembered.NamespacesOf(cluster) {
+	for _, namespace := range r.Remembered.NamespacesOf(cluster) {
 		found.add(namespace, cluster)
 	}
 	return r.addProfiles(ctx, found, client.MatchingFields{IndexProfileByName: cluster})
 }
 
-type bindingFilter func(*clusterv1beta2.ManagedClusterSetBinding) bool
-
-func anyBinding(*clusterv1beta2.ManagedClusterSetBinding) bool { return true }
-
-func publishingBinding(binding *clusterv1beta2.ManagedClusterSetBinding) bool {
-	return binding.Labels[contract.LabelPublish] != "false"
-}
-
 // addBound adds the pairs of a cluster with the namespaces that bind a set that selects it,
-// or may.
+// or may; if publishing, only by bindings that are to publish.
 func (r Routes) addBound(
-	ctx context.Context, found pairs, cluster string, labels map[string]string, which bindingFilter,
+	ctx context.Context, found pairs, cluster string, labels map[string]string, publishing bool,
 ) error {
 	sets, err := r.setsOf(ctx, labels)
 	if err != nil {
 		return err
 	}
 	for _, set := range sets {
-		namespaces, err := r.namespacesBinding(ctx, set, which)
+		namespaces, err := r.namespacesBinding(ctx, set, publishing)
 		if err != nil {
 			return err
 		}
@@ -379,7 +363,7 @@ func (r Routes) addBound(
 // addNamespace adds every pair of a namespace.
 func (r Routes) addNamespace(ctx context.Context, found pairs, namespace string) error {
 	bindings := &clusterv1beta2.ManagedClusterSetBindingList{}
-	if err := r.rule.Reader.List(ctx, bindings, client.InNamespace(namespace), kube.Uncopied); err != nil {
+	if err := r.Reader.List(ctx, bindings, client.InNamespace(namespace), kube.Uncopied); err != nil {
 		return err
 	}
 	for i := range bindings.Items {
@@ -393,7 +377,7 @@ func (r Routes) addNamespace(ctx context.Context, found pairs, namespace string)
 // addPresent adds the pairs of a namespace that have a profile or are remembered.
 func (r Routes) addPresent(ctx context.Context, found pairs, namespace string) error {
 	err := r.addProfiles(ctx, found, client.InNamespace(namespace))
-	for _, cluster := range r.remembered.ClustersIn(namespace) {
+	for _, cluster := range r.Remembered.ClustersIn(namespace) {
 		found.add(namespace, cluster)
 	}
 	return err
@@ -402,7 +386,7 @@ func (r Routes) addPresent(ctx context.Context, found pairs, namespace string) e
 // addProfiles adds the pairs of some profiles.
 func (r Routes) addProfiles(ctx context.Context, found pairs, which ...client.ListOption) error {
 	profiles := &inventoryv1alpha1.ClusterProfileList{}
-	err := r.rule.Reader.List(ctx, profiles, append(which, kube.Uncopied)...)
+	err := r.Reader.List(ctx, profiles, append(which, kube.Uncopied)...)
 	if kube.IsUncached(err) {
 		return nil
 	}
@@ -415,7 +399,7 @@ func (r Routes) addProfiles(ctx context.Context, found pairs, which ...client.Li
 // addMembers adds the members of the set that a binding binds.
 func (r Routes) addMembers(ctx context.Context, found pairs, binding *clusterv1beta2.ManagedClusterSetBinding) error {
 	name := types.NamespacedName{Name: binding.Spec.ClusterSet}
-	set, err := kube.Get(ctx, r.rule.Reader, name, &clusterv1beta2.ManagedClusterSet{})
+	set, err := kube.Get(ctx, r.Reader, name, &clusterv1beta2.ManagedClusterSet{})
 	if err != nil || set == nil {
 		return err
 	}
@@ -437,7 +421,7 @@ func (r Routes) members(ctx context.Context, set *clusterv1beta2.ManagedClusterS
 		by = client.MatchingLabelsSelector{Selector: selector}
 	}
 	clusters := &clusterv1.ManagedClusterList{}
-	err := r.rule.Reader.List(ctx, clusters, by, kube.Uncopied)
+	err := r.Reader.List(ctx, clusters, by, kube.Uncopied)
 	names := make([]string, 0, len(clusters.Items))
 	for i := range clusters.Items {
 		names = append(names, clusters.Items[i].Name)
@@ -449,18 +433,18 @@ func (r Routes) members(ctx context.Context, set *clusterv1beta2.ManagedClusterS
 // label names, unless that one selects by other labels, and those that do select by other
 // labels.
 func (r Routes) setsOf(ctx context.Context, clusterLabels map[string]string) ([]string, error) {
-	names := nonEmpty(clusterLabels[clusterv1beta2.ClusterSetLabel])
-	for _, name := range names {
-		set, err := kube.Get(ctx, r.rule.Reader, types.NamespacedName{Name: name}, &clusterv1beta2.ManagedClusterSet{})
+	var names []string
+	if name := clusterLabels[clusterv1beta2.ClusterSetLabel]; name != "" {
+		set, err := kube.Get(ctx, r.Reader, types.NamespacedName{Name: name}, &clusterv1beta2.ManagedClusterSet{})
 		if err != nil {
 			return nil, err
 		}
-		if set != nil && !rule.IsExclusive(set) {
-			names = nil
+		if set == nil || rule.IsExclusive(set) {
+			names = []string{name}
 		}
 	}
 	sets := &clusterv1beta2.ManagedClusterSetList{}
-	err := r.rule.Reader.List(ctx, sets, client.MatchingFields{IndexSetByLabelSelector: selectsByLabels}, kube.Uncopied)
+	err := r.Reader.List(ctx, sets, client.MatchingFields{IndexSetByLabelSelector: selectsByLabels}, kube.Uncopied)
 	for i := range sets.Items {
 		selector, invalid := rule.SetSelector(&sets.Items[i])
 		if invalid != nil || selector.Matches(labels.Set(clusterLabels)) {
@@ -470,12 +454,12 @@ func (r Routes) setsOf(ctx context.Context, clusterLabels map[string]string) ([]
 	return kube.SortedNames(names), err
 }
 
-func (r Routes) namespacesBinding(ctx context.Context, set string, which bindingFilter) ([]string, error) {
+func (r Routes) namespacesBinding(ctx context.Context, set string, publishing bool) ([]string, error) {
 	bindings := &clusterv1beta2.ManagedClusterSetBindingList{}
-	err := r.rule.Reader.List(ctx, bindings, client.MatchingFields{IndexBindingBySet: set}, kube.Uncopied)
+	err := r.Reader.List(ctx, bindings, client.MatchingFields{IndexBindingBySet: set}, kube.Uncopied)
 	var namespaces []string
 	for i := range bindings.Items {
-		if which(&bindings.Items[i]) {
+		if !publishing || bindings.Items[i].Labels[contract.LabelPublish] != "false" {
 			namespaces = append(namespaces, bindings.Items[i].Namespace)
 		}
 	}

@@ -59,10 +59,10 @@ func routesOver(objs ...client.Object) Routes {
 	for _, index := range Indexes {
 		b = b.WithIndex(index.Object, index.Name, index.Extract)
 	}
-	return New(Rule{
-		Reader: b.Build(), Settling: waiting{},
+	return Routes{
+		Reader: b.Build(), Settling: waiting{}, Remembered: memory{},
 		IsInstall: func(context.Context, types.NamespacedName) (bool, error) { return false, nil },
-	}, memory{})
+	}
 }
 
 func found(requests []reconcile.Request) []string {
@@ -105,7 +105,7 @@ func TestRoutes(t *testing.T) {
 	}{
 		"a cluster: its sets', the invalid set's, and wherever it has a profile or is remembered": {
 			find: func(r Routes) []reconcile.Request {
-				r.remembered = memory{{Namespace: "remembered", Name: "c1"}, {Namespace: "remembered", Name: "c2"}}
+				r.Remembered = memory{{Namespace: "remembered", Name: "c1"}, {Namespace: "remembered", Name: "c2"}}
 				return r.pairsForCluster(t.Context(), ocmtest.ClusterWith("c1", ocmtest.InSet("s")))
 			},
 			want: []string{"nb/c1", "ns/c1", "old/c1", "quiet/c1", "remembered/c1"},
@@ -186,7 +186,7 @@ func TestRoutes(t *testing.T) {
 		},
 		"a Placement's status: its whole namespace, if a pair waits": {
 			find: func(r Routes) []reconcile.Request {
-				r.rule.Settling = waiting{types.NamespacedName{Namespace: "ns", Name: "view"}: true}
+				r.Settling = waiting{types.NamespacedName{Namespace: "ns", Name: "view"}: true}
 				return r.PairsAwaiting(t.Context(), ocmtest.Publishing("view", 0))
 			},
 			want: []string{"ns/c1", "ns/c2", "ns/left"},
@@ -199,7 +199,7 @@ func TestRoutes(t *testing.T) {
 		},
 		"a slice, and a pair waits: its whole namespace, too": {
 			find: func(r Routes) []reconcile.Request {
-				r.rule.Settling = waiting{types.NamespacedName{Namespace: "ns", Name: "view"}: true}
+				r.Settling = waiting{types.NamespacedName{Namespace: "ns", Name: "view"}: true}
 				return r.PairsForDecision(t.Context(), ocmtest.Slice("view-1", "view", "c9"))
 			},
 			want: []string{"ns/c1", "ns/c2", "ns/c9", "ns/left"},
@@ -216,7 +216,7 @@ func TestRoutes(t *testing.T) {
 		},
 		"what concerns all: all": {
 			find: func(r Routes) []reconcile.Request {
-				r.remembered = memory{{Namespace: "remembered", Name: "c1"}}
+				r.Remembered = memory{{Namespace: "remembered", Name: "c1"}}
 				return r.AllPairs(t.Context(), nil)
 			},
 			want: []string{
