@@ -20,9 +20,6 @@ import (
 // of the Reports.
 const ControllerName = "hub.notices"
 
-// maxReports is how many Reports there may be.
-const maxReports = 4
-
 // Reports are what one of the other controllers has to report.
 type Reports struct {
 	// Controller is the one that the events name, and Action what it took or refrained from.
@@ -35,8 +32,8 @@ type Reports struct {
 	Current func(ctx context.Context, scope types.NamespacedName) ([]Notice, error)
 }
 
-// Controller creates the events of Reports. The scopes of each are processed one at a time, and
-// wait for no other's. The request's namespace is the scope's; its name is that of the reporting
+// Controller creates the events of Reports. A namespace in which that takes long keeps no other one
+// waiting, and has one request in progress. The request's namespace is the scope's; its name is that of the reporting
 // controller, a slash, and the scope's.
 type Controller struct {
 	mgr        manager.Manager
@@ -51,7 +48,7 @@ func Add(mgr manager.Manager, clock clock.PassiveClock) (*Controller, error) {
 		mgr: mgr, clock: clock,
 		reports: map[string]func(context.Context, types.NamespacedName) (time.Duration, error){},
 	}
-	options := fair.Options{Workers: maxReports, PerGroup: 1, Group: reporting}.Controller()
+	options := fair.Options{PerGroup: 1}.Controller()
 	options.Reconciler = c
 	var err error
 	if c.controller, err = controller.New(ControllerName, mgr, options); err != nil {
@@ -74,12 +71,6 @@ func (c *Controller) Register(r Reports) (changed func(scope types.NamespacedNam
 	return func(scope types.NamespacedName) {
 		trigger.Enqueue(types.NamespacedName{Namespace: scope.Namespace, Name: r.Controller + "/" + scope.Name})
 	}, c.controller.Watch(trigger)
-}
-
-// reporting returns the name of the reporting controller.
-func reporting(req reconcile.Request) string {
-	controller, _, _ := strings.Cut(req.Name, "/")
-	return controller
 }
 
 // Reconcile creates an event about each object in a scope whose last event is out of date.
