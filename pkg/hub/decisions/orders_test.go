@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
@@ -226,7 +227,7 @@ func (c *referring) judge(before, after []string) error {
 		if slices.Contains(after, cluster) || c.state.Denied(pair) {
 			continue
 		}
-		if !c.isListed(cluster) && c.state.Ticks() > 0 { // another Placement chooses it
+		if c.hasLeft(cluster) && c.state.Ticks() > 0 { // another Placement chooses it
 			continue
 		}
 		if _, denied := c.state.Shown(pair); denied {
@@ -239,20 +240,40 @@ func (c *referring) judge(before, after []string) error {
 	return nil
 }
 
-// isListed reports whether the Placement's slice lists a cluster, on the hub or in the cache.
-func (c *referring) isListed(cluster string) bool {
-	key := types.NamespacedName{Namespace: thePlacement.Namespace, Name: thePlacement.Name + "-decision-0"}
-	for _, slice := range []*clusterv1beta1.PlacementDecision{
-		orders.Get[*clusterv1beta1.PlacementDecision](c.state, orders.Decisions, key),
-		orders.Cached[*clusterv1beta1.PlacementDecision](c.state, orders.Decisions, key),
-	} {
-		if slice != nil && slices.ContainsFunc(slice.Status.Decisions, func(d clusterv1beta1.ClusterDecision) bool {
-			return d.ClusterName == cluster
-		}) {
-			return true
+// hasLeft reports whether the hub or the cache shows that the Placement chooses others: its slices are
+// complete, and none of them lists the cluster.
+func (c *referring) hasLeft(cluster string) bool {
+	return hasLeft(cluster, orders.Get[*clusterv1beta1.Placement](c.state, orders.Placements, thePlacement),
+		func(slice types.NamespacedName) *clusterv1beta1.PlacementDecision {
+			return orders.Get[*clusterv1beta1.PlacementDecision](c.state, orders.Decisions, slice)
+		}) ||
+		hasLeft(cluster, orders.Cached[*clusterv1beta1.Placement](c.state, orders.Placements, thePlacement),
+			func(slice types.NamespacedName) *clusterv1beta1.PlacementDecision {
+				return orders.Cached[*clusterv1beta1.PlacementDecision](c.state, orders.Decisions, slice)
+			})
+}
+
+func hasLeft(
+	cluster string, placement *clusterv1beta1.Placement,
+	sliceOf func(types.NamespacedName) *clusterv1beta1.PlacementDecision,
+) bool {
+	if placement == nil {
+		return false
+	}
+	chosen := sets.New[string]()
+	found := 0
+	for n := range 2 {
+		key := types.NamespacedName{Namespace: placement.Namespace, Name: fmt.Sprintf("%s-decision-%d", placement.Name, n)}
+		slice := sliceOf(key)
+		if slice == nil {
+			continue
+		}
+		found++
+		for _, decision := range slice.Status.Decisions {
+			chosen.Insert(decision.ClusterName)
 		}
 	}
-	return false
+	return found > 0 && !chosen.Has(cluster) && chosen.Len() >= int(placement.Status.NumberOfSelectedClusters)
 }
 
 // Check implements orders.Part.
