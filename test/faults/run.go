@@ -102,7 +102,8 @@ func (l *lane) run(tb testing.TB, s story, fault proxy.Fault, ref *reference, ca
 		after.state, after.still = ref.after, still
 	}
 	if fault.Kind == upgraded {
-		before.state, before.still = nil, quiet // it is the next version's
+		// Their content is the next version's.
+		before.names, before.state, before.still = before.state, nil, quiet
 	}
 	after.still = max(after.still, s.calm)
 	if err := r.await(tb.Context(), before, setupLimit+s.patience); err != nil {
@@ -383,8 +384,8 @@ func unanswered(writes []proxy.Write) int {
 
 // target is what a run waits for.
 type target struct {
-	// state is that of the reference; nil if there is none.
-	state map[string]string
+	// state is that of the reference; nil if there is none. names are objects of which only the names matter.
+	state, names map[string]string
 	// pairs are those that have a complete profile, and copies the copies of tokens.
 	pairs, copies []string
 	// still is for how long the managers must have written nothing.
@@ -418,7 +419,9 @@ func (r *running) is(want target) bool {
 	state := r.state()
 	pairs, copies := shown(state)
 	return slices.Equal(pairs, sorted(want.pairs)) && slices.Equal(copies, sorted(want.copies)) &&
-		(want.state == nil || maps.Equal(state, want.state)) && r.lane.writer.ready(r, state)
+		(want.state == nil || maps.Equal(state, want.state)) &&
+		(want.names == nil || maps.EqualFunc(state, want.names, func(string, string) bool { return true })) &&
+		r.lane.writer.ready(r, state)
 }
 
 // shown returns, sorted, the pairs that have a profile or the claims, and the copies of tokens.
