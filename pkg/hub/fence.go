@@ -30,8 +30,8 @@ var (
 		"restored: this manager writes nothing more, and must start again")
 )
 
-// awaitRenewal is how often a write that waits for the next renewal looks whether it has come.
-const awaitRenewal = 20 * time.Millisecond
+// renewalLook is how often a write that waits for the next renewal looks whether it has come.
+const renewalLook = 20 * time.Millisecond
 
 // fenceWrites returns a copy of a configuration whose clients send no write that may come from caches
 // of another state than the hub's. The Lease of the leader election shows that state, since its leader
@@ -79,7 +79,14 @@ func (f fencedWrites) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.Method == http.MethodGet && !isLease {
 		return f.next.RoundTrip(req)
 	}
-	if err := f.hold(req.Context(), isLease); err != nil {
+	var err error
+	switch {
+	case f.isOver.Load():
+		err = errRestored
+	case !isLease:
+		err = f.awaitRenewal(req.Context())
+	}
+	if err != nil {
 		if req.Body != nil {
 			_ = req.Body.Close() // as a RoundTripper must
 		}
@@ -104,13 +111,10 @@ func (f fencedWrites) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// hold returns when a request may be sent. It does not wait for the end of an outage that begins meanwhile.
-func (f *fence) hold(ctx context.Context, isLease bool) error {
-	if isLease && !f.isOver.Load() {
-		return nil
-	}
+// awaitRenewal returns when a write may be sent. It does not wait for the end of an outage that begins meanwhile.
+func (f *fence) awaitRenewal(ctx context.Context) error {
 	outage := f.outage()
-	return wait.PollUntilContextCancel(ctx, awaitRenewal, true, func(context.Context) (bool, error) {
+	return wait.PollUntilContextCancel(ctx, renewalLook, true, func(context.Context) (bool, error) {
 		last := f.renewed.Load()
 		switch {
 		case f.isOver.Load():

@@ -138,7 +138,7 @@ func TestWritesWaitForARenewalAfterAnOutage(t *testing.T) {
 	renew := func() { apitest.Must(t, send(t.Context(), http.MethodPut, leasePath)) }
 	renew()
 	fails()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*awaitRenewal)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*renewalLook)
 	defer cancel()
 	if err := send(ctx, http.MethodPatch, "/api/v1/secrets/one"); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("without a renewal, a write returns %v", err)
@@ -146,7 +146,7 @@ func TestWritesWaitForARenewalAfterAnOutage(t *testing.T) {
 	apitest.Must(t, send(t.Context(), http.MethodGet, "/api/v1/secrets/one"))
 	written := make(chan error, 1)
 	go func() { written <- send(t.Context(), http.MethodPatch, "/api/v1/secrets/one") }()
-	<-time.After(2 * awaitRenewal)
+	<-time.After(2 * renewalLook)
 	renew()
 	fails() // a watch that cannot be resumed keeps failing
 	apitest.Must(t, <-written)

@@ -77,8 +77,8 @@ func (*Reporter) NeedLeaderElection() bool { return true }
 // Start follows the caches until the context ends.
 func (r *Reporter) Start(ctx context.Context) error {
 	for object, handler := range map[client.Object]toolscache.ResourceEventHandler{
-		&addonv1beta1.ManagedClusterAddOn{}:    r.onAddons(),
-		&addonv1beta1.ClusterManagementAddOn{}: r.onDefinition(),
+		&addonv1beta1.ManagedClusterAddOn{}:    kube.OnEvent(r.onAddon),
+		&addonv1beta1.ClusterManagementAddOn{}: kube.OnEvent(r.onDefinition),
 	} {
 		informer, err := r.cache.GetInformer(ctx, object)
 		if err != nil {
@@ -94,32 +94,21 @@ func (r *Reporter) Start(ctx context.Context) error {
 	return nil
 }
 
-func (r *Reporter) onAddons() toolscache.ResourceEventHandler {
-	take := func(obj any) {
-		if addon, ok := obj.(*addonv1beta1.ManagedClusterAddOn); ok && addon.Name == contract.AddonName {
-			r.count(addon.Namespace, summaryOf(addon))
+func (r *Reporter) onAddon(before, after *addonv1beta1.ManagedClusterAddOn, _ bool) {
+	switch {
+	case after != nil && after.Name == contract.AddonName:
+		r.count(after.Namespace, summaryOf(after))
+	case after == nil && before.Name == contract.AddonName:
+		if counted, known := r.seen.Forget(before.Namespace); known {
+			r.add(counted, -1)
 		}
-	}
-	return toolscache.ResourceEventHandlerFuncs{
-		AddFunc:    take,
-		UpdateFunc: func(_, after any) { take(after) },
-		DeleteFunc: func(obj any) {
-			if addon, ok := kube.InEvent[*addonv1beta1.ManagedClusterAddOn](obj); ok && addon.Name == contract.AddonName {
-				if before, known := r.seen.Forget(addon.Namespace); known {
-					r.add(before, -1)
-				}
-			}
-		},
 	}
 }
 
-func (r *Reporter) onDefinition() toolscache.ResourceEventHandler {
-	take := func(obj any) {
-		if definition, ok := obj.(*addonv1beta1.ClusterManagementAddOn); ok && definition.Name == contract.AddonName {
-			r.counter.NameRevisions(Known(definition))
-		}
+func (r *Reporter) onDefinition(_, after *addonv1beta1.ClusterManagementAddOn, _ bool) {
+	if after != nil && after.Name == contract.AddonName {
+		r.counter.NameRevisions(Known(after))
 	}
-	return toolscache.ResourceEventHandlerFuncs{AddFunc: take, UpdateFunc: func(_, after any) { take(after) }}
 }
 
 func (r *Reporter) count(cluster string, now summary) {

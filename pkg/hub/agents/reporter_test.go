@@ -13,6 +13,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/metrics"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
 // gathered returns the series of the metrics that this package reports, as name{label=value,...}.
@@ -69,8 +70,8 @@ func definitionNaming(name, before string) *addonv1beta1.ClusterManagementAddOn 
 func TestCountsFollowAddons(t *testing.T) {
 	m := metrics.New(metrics.Options{})
 	r := newReporter(m)
-	on := r.onAddons()
-	r.onDefinition().OnAdd(definitionNaming("new", "old"), true)
+	on := kube.OnEvent(r.onAddon)
+	kube.OnEvent(r.onDefinition).OnAdd(definitionNaming("new", "old"), true)
 	completed := ocmtest.Condition("Progressing", "False", "Completed", "")
 	waits := ocmtest.Condition("Configured", "False", "R", "")
 	down := ocmtest.Condition("PropertiesPublished", "False", "HubKubeconfigInvalid", "")
@@ -108,8 +109,8 @@ func TestCountsFollowAddons(t *testing.T) {
 func TestMadeUpTextsMakeNoSeries(t *testing.T) {
 	m := metrics.New(metrics.Options{})
 	r := newReporter(m)
-	on := r.onAddons()
-	r.onDefinition().OnAdd(definitionNaming("new", "old"), true)
+	on := kube.OnEvent(r.onAddon)
+	kube.OnEvent(r.onDefinition).OnAdd(definitionNaming("new", "old"), true)
 	addon := addonWith("a", "new", ocmtest.Condition("Degraded", "False", "AsExpected", ""))
 	on.OnAdd(addon, true)
 	before := len(gathered(t, m))

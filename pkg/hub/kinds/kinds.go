@@ -1,6 +1,6 @@
-// Package kinds lists the kinds that the manager and the kubectl plugin read and write. Their clients
-// and caches need no discovery, so that the cache of a kind can be configured before the hub serves it. Packages
-// whose clients do not come from the manager, such as addon, know their own kinds.
+// Package kinds lists the kinds that the manager and the kubectl plugin read and write. Their
+// clients and caches need no discovery, so that the cache of a kind can be configured before the hub
+// serves it. Packages whose clients do not come from the manager, such as addon, know their own kinds.
 package kinds
 
 import (

@@ -32,9 +32,9 @@ type Reports struct {
 	Current func(ctx context.Context, scope types.NamespacedName) ([]Notice, error)
 }
 
-// Controller creates the events of Reports. A namespace in which that takes long keeps no other one
-// waiting, and has one request in progress. The request's namespace is the scope's; its name is that of the reporting
-// controller, a slash, and the scope's.
+// Controller creates the events of Reports, one request of a namespace at a time, so that a slow
+// namespace keeps no other one waiting. The request's namespace is the scope's; its name is that of
+// the reporting controller, a slash, and the scope's.
 type Controller struct {
 	mgr        manager.Manager
 	clock      clock.PassiveClock

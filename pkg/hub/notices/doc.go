@@ -17,8 +17,8 @@
 //   - in a bounded number of namespaces per second, so that a start on a hub where everything is
 //     wrong causes no burst.
 //
-// The Controller, hub.notices, runs the Reporters of inventory and credentials (Reports). Those of
-// each wait for no other's. Package decisions reports when it reconciles a Placement.
+// The Controller, hub.notices, runs the Reporters of inventory and credentials (Reports). Namespaces
+// do not wait for each other. Package decisions reports when it reconciles a Placement.
 //
 // Desired folds what is wrong with many clusters of a namespace: if more than MaxProfiles
 // profiles lack something for one reason, one event on their set binding says so for all, so
