@@ -731,6 +731,8 @@ func (f *fixture) webhook(allowed func(*admissionv1.AdmissionRequest) bool) {
 		Webhooks: []admissionregistrationv1.ValidatingWebhook{{
 			Name: "refuse.example.com", AdmissionReviewVersions: []string{"v1"},
 			SideEffects: ptr.To(admissionregistrationv1.SideEffectClassNone),
+			// The API server asks for a moment after this has been deleted, when the webhook no longer serves.
+			FailurePolicy: ptr.To(admissionregistrationv1.Ignore),
 			ClientConfig: admissionregistrationv1.WebhookClientConfig{
 				URL: &server.URL,
 				CABundle: pem.EncodeToMemory(
