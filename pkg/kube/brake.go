@@ -57,7 +57,7 @@ func (e *ContestedError) Error() string {
 	return fmt.Sprintf("another client keeps changing it, so it is repaired at most every %s", RepairEvery)
 }
 
-// HeldBackError says that a change waits, because the object has used up its budget.
+// HeldBackError says that a change waits, for instance because the object has used up its budget.
 type HeldBackError struct {
 	// Wait is how long.
 	Wait time.Duration

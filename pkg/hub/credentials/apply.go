@@ -211,7 +211,7 @@ func (r *Reconciler) mayCreate(ctx context.Context, pair types.NamespacedName, d
 	case err != nil:
 		return r.failure(grants.Target(pair.Namespace), err, err.Error())
 	case uid != d.profile.owner.UID:
-		return effect{undecided: true, again: lagRecheck}
+		return effect{undecided: true, again: selection.LagRecheck}
 	default:
 		return effect{}
 	}
@@ -223,7 +223,7 @@ func (r *Reconciler) selectedLive(ctx context.Context, pair types.NamespacedName
 	case err != nil:
 		return r.failure(grants.Target(pair.Namespace), err, err.Error())
 	case selected.Answer != selection.Yes:
-		return effect{undecided: true, again: cmp.Or(selected.Again, lagRecheck)}
+		return effect{undecided: true, again: cmp.Or(selected.Again, selection.LagRecheck)}
 	default:
 		return effect{}
 	}

@@ -20,11 +20,6 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/watch"
 )
 
-// lagRecheck is how soon to look again where the hub and the cache differ. The hub may not bind the
-// cluster any more, or have another profile. A cache that was filled by an API server that lags may
-// lack an account or its token.
-const lagRecheck = time.Second
-
 // observe reads one account and everything that its copies depend on: caches and this process's
 // memory. acting says that something may be withdrawn because of it: then it reads live on what a
 // withdrawal rests. Otherwise it does not wait for the API server, which suffices to determine how
@@ -102,7 +97,7 @@ func (r *Reconciler) observeDefinition(ctx context.Context, o *observed, lags, a
 			return err
 		}
 		if o.restoring = !isIncomplete(account); o.restoring {
-			o.again = kube.Sooner(o.again, lagRecheck)
+			o.again = kube.Sooner(o.again, selection.LagRecheck)
 		}
 	}
 	if o.restoring {

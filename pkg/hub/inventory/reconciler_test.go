@@ -53,6 +53,11 @@ type indexedReader struct {
 	// deleted.
 	missing, going string
 
+	// cluster, if set, is what the cache still holds of a cluster, and reached is the resource version
+	// that its informers have come to; by default, they are up to date.
+	cluster *clusterv1.ManagedCluster
+	reached string
+
 	indexes map[string]client.IndexerFunc
 }
 
@@ -66,8 +71,16 @@ func (r *indexedReader) IndexField(_ context.Context, _ client.Object, name stri
 
 func (r *indexedReader) GetInformer(context.Context, client.Object,
 	...cache.InformerGetOption) (cache.Informer, error) {
-	return apitest.SyncedInformer{}, nil
+	return informer{reader: r}, nil
 }
+
+// informer never receives an object, either.
+type informer struct {
+	apitest.SyncedInformer
+	reader *indexedReader
+}
+
+func (i informer) LastSyncResourceVersion() string { return i.reader.reached }
 
 func (r *indexedReader) Get(ctx context.Context, key types.NamespacedName,
 	obj client.Object, _ ...client.GetOption) error {
@@ -80,6 +93,10 @@ func (r *indexedReader) Get(ctx context.Context, key types.NamespacedName,
 			old.DeepCopyInto(profile)
 			return nil
 		}
+	}
+	if cluster, ok := obj.(*clusterv1.ManagedCluster); ok && r.cluster != nil {
+		asCached(r.cluster).DeepCopyInto(cluster)
+		return nil
 	}
 	if crd, ok := obj.(*metav1.PartialObjectMetadata); ok && crd.GroupVersionKind() == kube.CRDKind {
 		switch key.Name {
@@ -130,6 +147,7 @@ type stepper struct {
 	r       *Reconciler
 	rule    *selection.Rule
 	wire    *apitest.Wire
+	writer  client.Client
 	cache   *indexedReader
 	time    *testingclock.FakePassiveClock
 	guard   *switchGuard
@@ -145,20 +163,15 @@ func newStepper(t *testing.T, server *apitest.Server) *stepper {
 	t.Helper()
 	w := newWorld(t, server.Config(t))
 	wire := &apitest.Wire{}
-	writer := apitest.NewClient(t, wire.Tap(server.Config(t)), ocmtest.Scheme())
 	s := &stepper{
-		world: w,
-		wire:  wire,
-		cache: &indexedReader{Reader: w.Client},
-		time:  testingclock.NewFakePassiveClock(time.Date(2026, 3, 3, 3, 3, 3, 999, time.UTC).Add(-watch.RestoreTime)),
-		guard: &switchGuard{},
+		world:  w,
+		wire:   wire,
+		writer: apitest.NewClient(t, wire.Tap(server.Config(t)), ocmtest.Scheme()),
+		cache:  &indexedReader{Reader: w.Client},
+		time:   testingclock.NewFakePassiveClock(time.Date(2026, 3, 3, 3, 3, 3, 999, time.UTC).Add(-watch.RestoreTime)),
+		guard:  &switchGuard{},
 	}
-	s.rule = selection.New(s.cache, w.Client, watch.NewDefinitions(w.Client, s.time), s.time)
-	if err := s.rule.Prepare(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	s.later(watch.RestoreTime) // the CRDs of this hub are new
-	s.r = newReconciler(writer, Options{Rule: s.rule, Guard: s.guard.verdict, Clock: s.time, LabelAllow: []string{"env"}})
+	s.start()
 	s.ns = w.Namespace("team", nil)
 	s.members = w.ExclusiveSet("set")
 	w.Bind(s.ns, s.members.Name)
@@ -174,6 +187,16 @@ func newStepper(t *testing.T, server *apitest.Server) *stepper {
 	s.c = w.Cluster("c", labels, ocmtest.Claim("b", "2"), ocmtest.Claim("a", "1"))
 	s.pair = types.NamespacedName{Namespace: s.ns, Name: s.c.Name}
 	return s
+}
+
+// start starts the manager, which remembers nothing of what it did before.
+func (s *stepper) start() {
+	s.T.Helper()
+	s.rule = selection.New(s.cache, s.Client, watch.NewDefinitions(s.Client, s.time), s.time)
+	apitest.Must(s.T, s.rule.Prepare(s.T.Context()))
+	s.later(watch.RestoreTime) // the CRDs of this hub are new
+	s.r = newReconciler(s.writer,
+		Options{Rule: s.rule, Guard: s.guard.verdict, Clock: s.time, LabelAllow: []string{"env"}})
 }
 
 func (s *stepper) later(d time.Duration) { s.time.SetTime(s.time.Now().Add(d)) }
@@ -1136,4 +1159,28 @@ func TestCopiedLabelsAreRecognizedWithoutTheirList(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestAnOldCacheOfClustersBringsNoOldValueBack: an API server that lags fills the cache of a manager
+// that starts. Events of profiles come first, so a property has a value that the manager before has
+// written, and that the cache of clusters does not show yet.
+func TestAnOldCacheOfClustersBringsNoOldValueBack(t *testing.T) {
+	onBothHubs(t, func(t *testing.T, s *stepper) {
+		s.mustStep(post, patchStatus)
+		old := s.c.DeepCopy()
+		s.claims(ocmtest.Claim("a", "2"), ocmtest.Claim("b", "2"))
+		s.mustStep(patchStatus)
+		s.cache.cluster, s.cache.reached = old, "1"
+		s.start()
+		if result := s.mustStep(); result.RequeueAfter == 0 {
+			t.Error("it does not look again")
+		}
+		s.cache.cluster = nil
+		s.settled()
+
+		// What the hub itself has is written, although the cache cannot be trusted yet.
+		s.claims(ocmtest.Claim("a", "3"), ocmtest.Claim("b", "2"))
+		s.mustStep(patchStatus)
+		s.settled()
+	})
 }

@@ -228,6 +228,19 @@ func (r *Rule) readRegistration(ctx context.Context, o *rule.Observation) (same 
 	return err == nil && o.Addon != nil && o.Addon.UID == addon.UID, err
 }
 
+// IsOutdated reports whether an observed cluster is not as it is on the hub. Only a cache that may be
+// older than this process is doubted, so it reads nothing otherwise.
+func (r *Rule) IsOutdated(ctx context.Context, o rule.Observation) (bool, error) {
+	if o.Cluster == nil || !o.Lagging.Any(rule.ClusterCRD) {
+		return false, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, liveTimeout)
+	defer cancel()
+	live, err := readObject[clusterv1.ManagedCluster](
+		ctx, r.granting.reader, types.NamespacedName{Name: o.Name}, &clusterv1.ManagedClusterList{})
+	return live == nil || live.ResourceVersion != o.Cluster.ResourceVersion, err
+}
+
 func (r *Rule) observeLivePlacements(
 	ctx context.Context, pair types.NamespacedName, since time.Time,
 ) ([]rule.ObservedPlacement, error) {

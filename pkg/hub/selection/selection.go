@@ -44,6 +44,9 @@ const (
 // ProfileCRD is the name of the CRD of ClusterProfiles.
 const ProfileCRD = rule.ProfileCRD
 
+// LagRecheck is how soon to look again where the hub and the cache differ.
+const LagRecheck = rule.LagRecheck
+
 // CacheOptions returns which part of each kind the manager's cache must hold for the rule.
 func CacheOptions() map[client.Object]cache.ByObject { return routes.CacheOptions() }
 

@@ -107,9 +107,10 @@ func (s *findings) interval(f, before Finding, first bool, now time.Time) time.D
 	}
 }
 
-// recordMissing records that the Secret is missing. The previous finding for the same
-// reference stays in force until the Secret has been missing for a while. If there is none,
-// as after a start, copies stay as they are for that time.
+// recordMissing records that the Secret is missing. The previous finding stays in force until the
+// Secret has been missing for a while. If there is none, as after a start, copies stay as they are
+// for that time. The same holds if the account refers to another token meanwhile: right after a start,
+// its cache may still show the one before.
 func (s *findings) recordMissing(account types.NamespacedName, f Finding, now time.Time) Finding {
 	if before, ok := s.waitForMissing(account, f.reference, now); ok {
 		return before
@@ -124,9 +125,10 @@ func (s *findings) waitForMissing(account types.NamespacedName, ref Reference, n
 		if !known {
 			before = Finding{reference: ref, Expires: now.Add(2 * missingLook)} // of an unknown token
 		}
-		if before.reference != ref || before.Problem != "" {
+		if before.Problem != "" {
 			return before, true
 		}
+		before.reference = ref
 		before.at = s.missing.Since(account, now)
 		before.Next = before.at.Add(missingLook)
 		f, ok = before, now.Before(before.Next)

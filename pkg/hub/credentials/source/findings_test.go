@@ -79,12 +79,20 @@ func TestMissingTokenCountsUntilItsAbsenceLasted(t *testing.T) {
 		t.Errorf("never read, in the end: %+v", got)
 	}
 
-	// But not if the account reports another token.
+	// A manager that has just started may learn of another token only then. The absence began before.
 	rotated := gone
 	rotated.reference.refreshed = midnight.Add(time.Hour)
-	s.record(anAccount, found("a"), began.Add(time.Minute))
-	if got := s.recordMissing(anAccount, rotated, began.Add(2*time.Minute)); got.Problem != gone.Problem {
-		t.Errorf("of another token: %+v", got)
+	late := types.NamespacedName{Namespace: "cluster1", Name: "late"}
+	s.recordMissing(late, gone, began)
+	for _, after := range []time.Duration{time.Second, missingLook - 1} {
+		s.recordMissing(late, rotated, began.Add(after))
+		got, ok := s.Current(late, rotated.reference, began.Add(after))
+		if !ok || got.Problem != "" || !got.Next.Equal(began.Add(missingLook)) {
+			t.Errorf("of another token, after %s: %+v, current: %t", after, got, ok)
+		}
+	}
+	if got := s.recordMissing(late, rotated, began.Add(missingLook)); got.Problem != gone.Problem {
+		t.Errorf("of another token, in the end: %+v", got)
 	}
 
 	// It is back, and deleted again: that is another period.
