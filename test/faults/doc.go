@@ -202,7 +202,8 @@
 // twelve, and not as writes. Profiles that went with their CRD count as neither deleted nor created
 // if each comes again, once; what that takes may be written besides. Meanwhile, PlacementDecisions
 // may lack them. Copies of tokens stay. After five seconds without ClusterProfiles, two more writes of
-// each addon's status may say so.
+// each addon's status may say so. RoleBindings that the reference deletes and creates again may stay if
+// ManagedServiceAccounts are not served or recreated: any account that is restored may need them.
 //
 // Two more faults update the CRDs of ClusterProfiles and of SIG-Multicluster's PlacementDecisions, in
 // the same stories and in the same way (crds.go). Nothing may change for the manager, and the oracles

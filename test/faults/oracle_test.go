@@ -320,6 +320,24 @@ func TestRightsMayStayWhenTheManagerLagged(t *testing.T) {
 	}
 }
 
+// TestRightsMayStayWhileAccountsAreRestored compares runs in which a right stays with a reference in which
+// it goes and comes again.
+func TestRightsMayStayWhileAccountsAreRestored(t *testing.T) {
+	s, _, with := good()
+	right := change{what: deleted, resource: rightsResource, key: "team-a/r"}
+	again := right
+	again.what = created
+	with.changes = append(with.changes, right, again)
+	ref, _ := merge(with, with)
+	for api, want := range map[string]int{accounts: 0, profiles: 2, "": 2} {
+		_, _, stayed := good()
+		stayed.api = api
+		if findings := judge(s, ref, stayed); len(findings) != want {
+			t.Errorf("while %q is recreated: %q, want %d", api, findings, want)
+		}
+	}
+}
+
 func TestReferencesKeepWhatTwoRunsShare(t *testing.T) {
 	_, _, one := good()
 	_, _, other := good()
