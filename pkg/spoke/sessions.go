@@ -10,11 +10,12 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
-	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/spoke/property"
 )
 
@@ -196,17 +197,12 @@ func (s *sessions) watchCRD(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	changed := func() {
+	_, err = informer.AddEventHandler(kube.OnEvent(func(_, _ client.Object, _ bool) {
 		select {
 		case s.crdChanged <- struct{}{}:
 		default:
 		}
-	}
-	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-		AddFunc:    func(any) { changed() },
-		UpdateFunc: func(any, any) { changed() },
-		DeleteFunc: func(any) { changed() },
-	})
+	}))
 	return err
 }
 

@@ -15,6 +15,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/configuration"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/release"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/conditions"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
 // Add adds addon-framework, which runs on the elected leader, and the controllers
@@ -45,7 +46,7 @@ func CacheOptions() map[client.Object]cache.ByObject {
 	byObject := approval.CacheOptions()
 	byObject[&addonv1beta1.ManagedClusterAddOn{}] = cache.ByObject{
 		Field:     fields.OneTermEqualSelector(metav1.ObjectNameField, contract.AddonName),
-		Transform: (&addonTrimmer{}).trim,
+		Transform: kube.Trimmed((&addonTrimmer{}).trim),
 	}
 	return byObject
 }

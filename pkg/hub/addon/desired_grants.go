@@ -55,19 +55,14 @@ func grantLabels() map[string]string {
 	return map[string]string{contract.LabelManagedBy: contract.ManagedBy}
 }
 
-// trimGrants returns a transform that keeps what RoleBindings are compared by, and makes
-// those of all clusters share one copy of their label.
-func trimGrants() func(any) (any, error) {
-	labels := grantLabels()
-	return func(obj any) (any, error) {
-		binding, ok := obj.(*rbacv1.RoleBinding)
-		if !ok {
-			return obj, nil
-		}
-		trimmed := kube.TrimRoleBinding(binding, contract.LabelManagedBy)
-		if maps.Equal(trimmed.Labels, labels) {
-			trimmed.Labels = labels
-		}
-		return trimmed, nil
+// sharedLabels are the labels that the cached RoleBindings of all clusters share. Nobody changes them.
+var sharedLabels = grantLabels()
+
+// trimGrant keeps what a RoleBinding is compared by.
+func trimGrant(binding *rbacv1.RoleBinding) *rbacv1.RoleBinding {
+	trimmed := kube.TrimRoleBinding(binding, contract.LabelManagedBy)
+	if maps.Equal(trimmed.Labels, sharedLabels) {
+		trimmed.Labels = sharedLabels
 	}
+	return trimmed
 }

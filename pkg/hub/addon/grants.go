@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
-	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
@@ -98,7 +97,7 @@ func (f *framework) newGrantCache() (cache.Cache, error) {
 	ours := cache.ByObject{
 		Label:     labels.SelectorFromSet(grantLabels()),
 		Field:     fields.OneTermEqualSelector(metav1.ObjectNameField, contract.AgentRole),
-		Transform: trimGrants(),
+		Transform: kube.Trimmed(trimGrant),
 	}
 	return cache.New(f.cfg, cache.Options{
 		Scheme:   f.client.Scheme(),
@@ -112,18 +111,14 @@ func (f *framework) newGrantCache() (cache.Cache, error) {
 func triggerOnGrantChanges(
 	ctx context.Context, cached cache.Cache, queue workqueue.TypedRateLimitingInterface[string],
 ) error {
-	trigger := func(obj any) {
-		if object, ok := kube.InEvent[client.Object](obj); ok {
-			queue.Add(queueKey(object.GetNamespace()))
-		}
-	}
 	informer, err := cached.GetInformer(ctx, &rbacv1.RoleBinding{}) // waits until it has synced
 	if err != nil {
 		return err
 	}
-	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-		UpdateFunc: func(_, updated any) { trigger(updated) },
-		DeleteFunc: trigger,
-	})
+	_, err = informer.AddEventHandler(kube.OnEvent(func(before, _ client.Object, _ bool) {
+		if before != nil {
+			queue.Add(queueKey(before.GetNamespace()))
+		}
+	}))
 	return err
 }

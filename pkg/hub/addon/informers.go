@@ -296,11 +296,7 @@ type addonTrimmer struct {
 }
 
 // trim keeps the conditions whole: the framework rewrites their list from the cache.
-func (t *addonTrimmer) trim(in any) (any, error) {
-	addon, ok := in.(*addonv1beta1.ManagedClusterAddOn)
-	if !ok {
-		return in, nil
-	}
+func (t *addonTrimmer) trim(addon *addonv1beta1.ManagedClusterAddOn) *addonv1beta1.ManagedClusterAddOn {
 	addon.ManagedFields = nil
 	status := &addon.Status
 	// Decoding leaves spare capacity in every list.
@@ -309,5 +305,5 @@ func (t *addonTrimmer) trim(in any) (any, error) {
 	status.SupportedConfigs = t.supported.Of(status.SupportedConfigs)
 	status.ConfigReferences = t.references.Of(status.ConfigReferences)
 	status.RelatedObjects = t.related.Of(status.RelatedObjects)
-	return addon, nil
+	return addon
 }

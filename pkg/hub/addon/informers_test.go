@@ -23,6 +23,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/configuration"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/internal/addontest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/manifests"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
 func TestAddonChanged(t *testing.T) {
@@ -334,7 +335,7 @@ func TestOnlyFailuresAreRetried(t *testing.T) {
 // TestCacheSharesWhatWorksAndAddonsRepeat also checks that sharing changes no content.
 func TestCacheSharesWhatWorksAndAddonsRepeat(t *testing.T) {
 	trimWork := manifests.NewWorkTrimmer().Trim
-	trimAddon := (&addonTrimmer{}).trim
+	trimAddon := kube.Trimmed((&addonTrimmer{}).trim)
 	work := func() *workv1.ManifestWork {
 		work := &workv1.ManifestWork{}
 		work.Labels, work.Annotations = map[string]string{"l": "v"}, map[string]string{"a": "v"}

@@ -21,35 +21,26 @@ func (c *controllers) enqueue(cluster string) {
 // and, also when a cluster is deleted, those whose agents it hosts: the framework leaves
 // alone an addon that it sees before its cluster, and ignores events of a hosting cluster.
 func (c *controllers) onClusters() toolscache.ResourceEventHandler {
-	return toolscache.ResourceEventHandlerDetailedFuncs{
-		AddFunc: func(obj any, isInInitialList bool) {
-			if cluster, ok := obj.(*clusterv1.ManagedCluster); ok && !isInInitialList {
-				c.enqueue(cluster.Name)
-				c.enqueueGuests(cluster.Name)
-			}
-		},
-		UpdateFunc: func(before, after any) {
-			old, wasCluster := before.(*clusterv1.ManagedCluster)
-			now, isCluster := after.(*clusterv1.ManagedCluster)
-			if wasCluster && isCluster && old.DeletionTimestamp.IsZero() != now.DeletionTimestamp.IsZero() {
-				c.enqueueGuests(now.Name)
-			}
-		},
-		DeleteFunc: func(obj any) {
-			if cluster, ok := kube.InEvent[*clusterv1.ManagedCluster](obj); ok {
-				c.enqueueGuests(cluster.Name)
-			}
-		},
-	}
+	return kube.OnEvent(func(before, after *clusterv1.ManagedCluster, initial bool) {
+		switch {
+		case after == nil:
+			c.enqueueGuests(before.Name)
+		case before == nil && !initial:
+			c.enqueue(after.Name)
+			c.enqueueGuests(after.Name)
+		case before != nil && before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero():
+			c.enqueueGuests(after.Name)
+		}
+	})
 }
 
 // onGoneAddons forgets the outcomes of deleted addons.
 func (f *framework) onGoneAddons() toolscache.ResourceEventHandler {
-	return toolscache.ResourceEventHandlerFuncs{DeleteFunc: func(obj any) {
-		if addon, ok := kube.InEvent[*addonv1beta1.ManagedClusterAddOn](obj); ok {
-			f.outcomes.Forget(addon.Namespace)
+	return kube.OnEvent(func(before, after *addonv1beta1.ManagedClusterAddOn, _ bool) {
+		if after == nil {
+			f.outcomes.Forget(before.Namespace)
 		}
-	}}
+	})
 }
 
 func (c *controllers) enqueueGuests(host string) {
@@ -62,33 +53,22 @@ func (c *controllers) enqueueGuests(host string) {
 // loses a guest, and its guests when its own addon is deleted or becomes hosted: a
 // namespace may have become free, or a cluster able to host.
 func (c *controllers) onHosting() toolscache.ResourceEventHandler {
-	guest := func(obj any) {
-		if addon := addonIn(obj); addon != nil && ownwork.WantedHost(addon) != "" {
-			c.enqueue(ownwork.WantedHost(addon))
+	return kube.OnEvent(func(before, after *addonv1beta1.ManagedClusterAddOn, _ bool) {
+		if before == nil || before.Name != contract.AddonName {
+			return
 		}
-	}
-	return toolscache.ResourceEventHandlerFuncs{
-		UpdateFunc: func(before, after any) {
-			old, now := addonIn(before), addonIn(after)
-			if old != nil && now != nil && ownwork.WantedHost(old) != ownwork.WantedHost(now) {
-				guest(old)
-				guest(now)
-				c.enqueueGuests(now.Namespace)
+		hosts := []string{ownwork.WantedHost(before)}
+		if after != nil {
+			hosts = append(hosts, ownwork.WantedHost(after))
+			if hosts[0] == hosts[1] {
+				return
 			}
-		},
-		DeleteFunc: func(obj any) {
-			guest(obj)
-			if addon := addonIn(obj); addon != nil {
-				c.enqueueGuests(addon.Namespace)
+		}
+		for _, host := range hosts {
+			if host != "" {
+				c.enqueue(host)
 			}
-		},
-	}
-}
-
-// addonIn returns this addon's object that an event is about, or nil.
-func addonIn(obj any) *addonv1beta1.ManagedClusterAddOn {
-	if addon, ok := kube.InEvent[*addonv1beta1.ManagedClusterAddOn](obj); ok && addon.Name == contract.AddonName {
-		return addon
-	}
-	return nil
+		}
+		c.enqueueGuests(before.Namespace)
+	})
 }

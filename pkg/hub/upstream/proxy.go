@@ -25,7 +25,7 @@ type ProxyGate struct{ followed }
 func AddProxyGate(mgr manager.Manager, namespace string, clock clock.Clock) (*ProxyGate, error) {
 	g := &ProxyGate{followed{evidence: evidence{clock: clock}}}
 	return g, g.add(mgr, namespace, proxyDeployment, watch.Follow{
-		Object: &appsv1.Deployment{}, List: &appsv1.DeploymentList{}, Trim: trimDeployment,
+		Object: &appsv1.Deployment{}, List: &appsv1.DeploymentList{}, Trim: kube.Trimmed(trimDeployment),
 	})
 }
 
@@ -60,15 +60,11 @@ func commandLine(obj client.Object) []string {
 }
 
 // trimDeployment keeps only the command lines.
-func trimDeployment(in any) (any, error) {
-	full, ok := in.(*appsv1.Deployment)
-	if !ok {
-		return in, nil
-	}
+func trimDeployment(full *appsv1.Deployment) *appsv1.Deployment {
 	small := &appsv1.Deployment{ObjectMeta: kube.TrimMeta(full.ObjectMeta)}
 	for _, container := range full.Spec.Template.Spec.Containers {
 		kept := corev1.Container{Command: container.Command, Args: container.Args}
 		small.Spec.Template.Spec.Containers = append(small.Spec.Template.Spec.Containers, kept)
 	}
-	return small, nil
+	return small
 }

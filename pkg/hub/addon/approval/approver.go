@@ -48,7 +48,7 @@ func CacheOptions() map[client.Object]cache.ByObject {
 			Label: labels.SelectorFromSet(labels.Set{addonv1beta1.AddonLabelKey: contract.AddonName}),
 			Field: fields.OneTermEqualSelector("spec.signerName",
 				certificatesv1.KubeAPIServerClientSignerName),
-			Transform: trimRequest,
+			Transform: kube.Trimmed(trimRequest),
 		},
 	}
 }
@@ -57,18 +57,14 @@ func CacheOptions() map[client.Object]cache.ByObject {
 // decision. The metadata of a request that may be approved stays, because the approval writes
 // it back. Any user who may create requests may label them as this addon's and make them
 // large, so only what a refusal shows is kept of an oversized one.
-func trimRequest(obj any) (any, error) {
-	request, ok := obj.(*certificatesv1.CertificateSigningRequest)
-	if !ok {
-		return obj, nil
-	}
+func trimRequest(request *certificatesv1.CertificateSigningRequest) *certificatesv1.CertificateSigningRequest {
 	request.ManagedFields = nil
 	request.Spec.UID, request.Spec.Groups, request.Spec.Extra = "", nil, nil
 	request.Status.Certificate = nil
 	if isDecided(request) || isOversized(request) {
-		return outlineOf(request), nil
+		return outlineOf(request)
 	}
-	return request, nil
+	return request
 }
 
 // outlineOf returns a request without its content: whose it is and what was decided.

@@ -187,23 +187,12 @@ func (c *Store) Handler(addons toolscache.Indexer, enqueue func(cluster string))
 			return false
 		})
 	}
-	return toolscache.ResourceEventHandlerFuncs{
-		AddFunc: func(obj any) {
-			if config, ok := obj.(*unstructured.Unstructured); ok {
-				toTheNewContent(config)
-			}
-		},
-		UpdateFunc: func(before, after any) {
-			old, wasOurs := before.(*unstructured.Unstructured)
-			config, ok := after.(*unstructured.Unstructured)
-			if ok && wasOurs && c.validated(old).hash != c.validated(config).hash {
-				toTheNewContent(config)
-			}
-		},
-		DeleteFunc: func(obj any) {
-			if config, ok := kube.InEvent[*unstructured.Unstructured](obj); ok {
-				enqueueAddons(config, func(*addonv1beta1.ManagedClusterAddOn) bool { return true })
-			}
-		},
-	}
+	return kube.OnEvent(func(before, after *unstructured.Unstructured, _ bool) {
+		switch {
+		case after == nil:
+			enqueueAddons(before, func(*addonv1beta1.ManagedClusterAddOn) bool { return true })
+		case before == nil, c.validated(before).hash != c.validated(after).hash:
+			toTheNewContent(after)
+		}
+	})
 }

@@ -1,6 +1,7 @@
 package source
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -102,7 +103,7 @@ func (a *Accounts) fill(ctx context.Context) (cache.Cache, cache.Informer, error
 		ByObject: map[client.Object]cache.ByObject{
 			&authv1beta1.ManagedServiceAccount{}: {
 				Label:     labels.SelectorFromSet(labels.Set{contract.LabelSyncToProfile: "true"}),
-				Transform: trimAccount,
+				Transform: kube.Trimmed(trimAccount),
 			},
 		},
 	})
@@ -129,22 +130,11 @@ func (a *Accounts) fill(ctx context.Context) (cache.Cache, cache.Informer, error
 }
 
 func handlers(changed func(account types.NamespacedName)) toolscache.ResourceEventHandler {
-	call := func(obj any) {
-		if account, ok := kube.InEvent[*authv1beta1.ManagedServiceAccount](obj); ok {
-			changed(client.ObjectKeyFromObject(account))
+	return kube.OnEvent(func(before, after *authv1beta1.ManagedServiceAccount, _ bool) {
+		if before == nil || after == nil || accountChanged(before, after) {
+			changed(client.ObjectKeyFromObject(cmp.Or(after, before)))
 		}
-	}
-	return toolscache.ResourceEventHandlerFuncs{
-		AddFunc: call,
-		UpdateFunc: func(before, after any) {
-			b, okBefore := before.(*authv1beta1.ManagedServiceAccount)
-			a, okAfter := after.(*authv1beta1.ManagedServiceAccount)
-			if !okBefore || !okAfter || accountChanged(b, a) {
-				call(after)
-			}
-		},
-		DeleteFunc: call,
-	}
+	})
 }
 
 // accountChanged reports whether anything that decides about copies differs. Conditions do
@@ -251,11 +241,7 @@ func (a *Accounts) AllReconciled() bool {
 const maxNameBytes = 300
 
 // trimAccount keeps only the fields of an account that are read.
-func trimAccount(in any) (any, error) {
-	account, ok := in.(*authv1beta1.ManagedServiceAccount)
-	if !ok {
-		return in, nil
-	}
+func trimAccount(account *authv1beta1.ManagedServiceAccount) *authv1beta1.ManagedServiceAccount {
 	trimmed := &authv1beta1.ManagedServiceAccount{
 		TypeMeta: account.TypeMeta,
 		ObjectMeta: metav1.ObjectMeta{
@@ -285,5 +271,5 @@ func trimAccount(in any) (any, error) {
 			trimmed.Annotations[annotationMore] = strconv.Itoa(named.More)
 		}
 	}
-	return trimmed, nil
+	return trimmed
 }

@@ -159,7 +159,7 @@ func (f *Followers) run(ctx context.Context, namespace string, synced chan<- str
 		Object: kube.Partial(secretKind),
 		List:   kube.PartialList(secretKind),
 		Select: []client.ListOption{client.InNamespace(namespace), client.MatchingLabels(Labels())},
-		Trim:   trimCopy,
+		Trim:   kube.Trimmed(trimCopy),
 		Changed: func(before, after client.Object) {
 			if after == nil {
 				f.tell(f.ledger.Vanish, before)
@@ -205,11 +205,7 @@ func (f *Followers) tell(record func(*metav1.PartialObjectMetadata) []types.Name
 // trimCopy keeps the metadata of a copy that identifies it and shows changes. Any user who
 // may write Secrets in the namespace may label any number of them as copies: of those that
 // are none it keeps only the name.
-func trimCopy(in any) (any, error) {
-	meta, ok := in.(*metav1.PartialObjectMetadata)
-	if !ok {
-		return in, nil
-	}
+func trimCopy(meta *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
 	full := meta.ObjectMeta
 	meta.ObjectMeta = metav1.ObjectMeta{
 		Namespace: full.Namespace, Name: full.Name, UID: full.UID, ResourceVersion: full.ResourceVersion,
@@ -224,7 +220,7 @@ func trimCopy(in any) (any, error) {
 			contract.AnnotationSourceCluster: source.Namespace, contract.AnnotationSourceAccount: source.Name,
 		}
 	}
-	return meta, nil
+	return meta
 }
 
 // heldBySome stands for all finalizers of a copy.
