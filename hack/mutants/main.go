@@ -61,7 +61,7 @@ var targets = []target{
 			"absence.go": nil,
 			"choice.go":  {"Choice", "Leaving", "leftMoving"},
 			"install.go": {"installation", "liveInstallation"},
-			"live.go":    {"decideLive", "Granted"},
+			"live.go":    {"decideLive", "Granted", "granted", "readRegistration"},
 			"rule.go":    {"Observe", "Settle", "confirm", "isPieced", "confirmed", "Selected"},
 		},
 	},

@@ -74,8 +74,8 @@ func Fleet(s *State, clusters ...string) {
 // ProfileScenarios are those of the rule and of profiles.
 func ProfileScenarios() []Scenario {
 	return []Scenario{
-		membership(), moving(), choosing(), vanishing(), requiring(), owners(), doubts(), exclusive(), slicing(),
-		grouping(), ending(), installing(), installingThere(), losingBindings(), losingPlacements(), losingClusters(),
+		membership(), moving(), choosing(), vanishing(), requiring(), owners(), doubts(), exclusive(), Slicing(),
+		grouping(), ending(), Installing(), installingThere(), losingBindings(), losingPlacements(), losingClusters(),
 		restoringBindings(), restoringPlacements(), restoringClusters(), missing(), required(), widening(),
 	}
 }
@@ -342,8 +342,8 @@ func many(but int) []string {
 	return names
 }
 
-// slicing: a Placement chooses more clusters than one slice holds, and clusters move between its slices.
-func slicing() Scenario {
+// Slicing is a scenario: a Placement chooses more clusters than one slice holds, and clusters move between its slices.
+func Slicing() Scenario {
 	c1 := Named("n1", "c1")
 	return Scenario{
 		Name: "slicing", Pairs: PairsOf("n1", "c1", "c2"), Budget: 3, Tick: 11 * time.Second, Ticks: 1, Crashes: 1, Losses: 0,
@@ -386,8 +386,12 @@ func (s *State) moves(pairs ...types.NamespacedName) {
 	}
 }
 
-// installing: a Placement installs the addon, which Open Cluster Management removes for a moment.
-func installing() Scenario {
+// Moves reports whether a pair's cluster is moving between slices. Copies stay for a shorter time than
+// profiles then.
+func (s *State) Moves(pair types.NamespacedName) bool { return s.moving[pair] }
+
+// Installing is a scenario: a Placement installs the addon, which Open Cluster Management removes for a moment.
+func Installing() Scenario {
 	return Scenario{
 		Name: "installing", Pairs: PairsOf("n1", "c1"), Budget: 3, Tick: 11 * time.Second, Ticks: 1, Crashes: 1, Losses: 0,
 		Begin: func(s *State) {
@@ -409,7 +413,7 @@ func installing() Scenario {
 
 // installingThere: the namespace has a publishing Placement, too.
 func installingThere() Scenario {
-	both := installing()
+	both := Installing()
 	both.Name, both.Budget = "installing there", 3
 	begin := both.Begin
 	both.Begin = func(s *State) {

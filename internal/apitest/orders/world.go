@@ -483,18 +483,28 @@ func (w *World) judge(s *State, pair types.NamespacedName, o selection.Observati
 		if shown != no {
 			return Violated(ProfileRemoved, "%s is %s by the caches", pair, shown)
 		}
-		if s.deniesByPlacement(pair) && s.narrows(pair.Namespace) && seen.stirred == s.ticks && s.ticks > 0 {
+		if w.Unsettled(s, pair) {
 			return Violated(ProfileUnsettled, "%s", pair)
-		}
-		if w.Tick > kube.AbsenceCounts && s.deniesByPlacement(pair) && seen.narrowed == s.ticks &&
-			!s.narrows(pair.Namespace) {
-			return Violated(ProfileUnsettled, "%s: the Placement has only just vanished", pair)
 		}
 		if !seen.no {
 			return Violated(MixedRemoved, "the profile of %s is to be deleted", pair)
 		}
 	}
 	return nil
+}
+
+// Unsettled reports whether only decisions deny a pair, as the caches are, and have only just begun to, or
+// whether the last Placement has only just vanished.
+func (w *World) Unsettled(s *State, pair types.NamespacedName) bool {
+	seen := s.seen[pair]
+	switch {
+	case !s.deniesByPlacement(pair):
+		return false
+	case s.narrows(pair.Namespace):
+		return seen.stirred == s.ticks && s.ticks > 0
+	default:
+		return seen.narrowed == s.ticks && w.Tick > kube.AbsenceCounts
+	}
 }
 
 // deniesByPlacement reports whether only Placements deny a pair, as the caches are.

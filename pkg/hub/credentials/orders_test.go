@@ -52,6 +52,7 @@ const (
 	copyOwner      = "a copy whose owner is not the profile"
 	copyDoubted    = "another token in a copy while it is unknown what exists"
 	copyForeign    = "a write of a Secret that is not a copy"
+	copyUnsettled  = "a copy removed as soon as decisions lack its cluster"
 	copyWrong      = "a copy missing, left or out of date when nothing happens any more"
 	grantWrong     = "a right missing or left when nothing happens any more"
 	grantRemoved   = "a right removed that is needed"
@@ -81,7 +82,7 @@ type progress struct {
 }
 
 // ground is what the caches said about a namespace when the plan was made.
-type ground struct{ entitled, denied, wanted, mixed, trusted, mayReturn bool }
+type ground struct{ entitled, denied, unsettled, wanted, mixed, trusted, mayReturn bool }
 
 // Copies of theAccount and of theRival have the same name.
 var (
@@ -349,8 +350,9 @@ func (c *copying) groundsFor(namespace string) ground {
 	account := orders.Cached[*authv1beta1.ManagedServiceAccount](c.state, orders.Accounts, theAccount)
 	wanted := wants(account, namespace)
 	return ground{
-		entitled: entitled, denied: denied, wanted: wanted, mixed: entitled && !c.state.Entitled(pair),
-		trusted: c.state.Trusted(), mayReturn: account == nil && c.state.MayRestore(source.AccountCRD),
+		entitled: entitled, denied: denied, unsettled: c.world.Unsettled(c.state, pair), wanted: wanted,
+		mixed: entitled && !c.state.Entitled(pair), trusted: c.state.Trusted(),
+		mayReturn: isIncomplete(account) && c.state.MayRestore(source.AccountCRD),
 	}
 }
 
@@ -411,12 +413,15 @@ func (c *copying) proceed(p *progress) error {
 }
 
 // tokenDenies checks that a copy is withdrawn because of its token only if that is missing, or
-// the account's status names none.
+// the account's status names none, which may not be restored yet.
 func (c *copying) tokenDenies(p *progress) error {
 	secret := orders.Get[*corev1.Secret](c.state, orders.Copies, theAccount)
 	account := p.plan.account
 	if secret != nil && account != nil && account.Status.TokenSecretRef != nil {
 		return orders.Violated(copyRemoved, "the token is there")
+	}
+	if p.grounds["n1"].mayReturn {
+		return orders.Violated(copyRemoved, "the account may be about to be restored")
 	}
 	return nil
 }
@@ -429,6 +434,9 @@ func (c *copying) withdraw(p *progress, namespace string) error {
 	if _, err := c.copies.Withdraw(context.Background(), theAccount, namespace, false); err != nil && !isTold(err) {
 		return err
 	}
+	if before != nil && c.secret(namespace) == nil && g.wanted && g.unsettled && !p.read {
+		return errJoin(orders.Violated(copyUnsettled, "from %s", namespace), c.proceed(p))
+	}
 	if before != nil && c.secret(namespace) == nil && (g.wanted || g.mayReturn) && !g.denied {
 		foreign := orders.Cached[*inventoryv1alpha1.ClusterProfile](c.state, orders.Profiles,
 			types.NamespacedName{Namespace: namespace, Name: theAccount.Namespace})
@@ -437,7 +445,8 @@ func (c *copying) withdraw(p *progress, namespace string) error {
 		}
 	}
 	pair := types.NamespacedName{Namespace: namespace, Name: theAccount.Namespace}
-	if before != nil && c.secret(namespace) == nil && g.wanted && g.denied && !c.state.Denied(pair) && !p.read {
+	if before != nil && c.secret(namespace) == nil && g.wanted && g.denied && !c.state.Denied(pair) &&
+		!c.state.Moves(pair) && !p.read {
 		return errJoin(orders.Violated(orders.MixedRemoved, "the copy in %s", namespace), c.proceed(p))
 	}
 	return c.proceed(p)
@@ -523,7 +532,7 @@ func (c *copying) Check(_ *orders.World, s *orders.State) error {
 	token := orders.Get[*corev1.Secret](s, orders.Copies, theAccount)
 	p := extra(s)
 	isUsable := account != nil && account.Status.TokenSecretRef != nil && token != nil
-	if !isUsable && s.MayRestore(source.AccountCRD) {
+	if (!isUsable || isIncomplete(account)) && s.MayRestore(source.AccountCRD) {
 		return nil
 	}
 	anywhere := false
@@ -764,7 +773,8 @@ func accountScenarios() []orders.Scenario {
 				{Name: "issue another token", If: exists, Do: func(s *orders.State) { issue(s, 1) }},
 			},
 		},
-		colliding(began, both), doubting(began, both), losingAccounts(began, both),
+		colliding(began, both), doubting(began, both), losingAccounts(began, both), losingInSteps(began, both),
+		boundFirst(began, both), unboundFirst(began, both), slicing(), installing(),
 		{
 			Name: "choosing with its account", Pairs: both[:1], Budget: 3, Tick: 2 * time.Second, Ticks: 1, Crashes: 1,
 			Begin: func(s *orders.State) {
@@ -868,4 +878,116 @@ func losingAccounts(began func(*orders.State), both []types.NamespacedName) orde
 				}),
 		},
 	}
+}
+
+// losingInSteps: finalizers hold the account while its CRD is deleted, and its status is restored last.
+func losingInSteps(began func(*orders.State), both []types.NamespacedName) orders.Scenario {
+	is := func(going, there bool) func(*orders.State) bool {
+		return func(s *orders.State) bool {
+			crd := orders.Get[client.Object](s, orders.Definitions, types.NamespacedName{Name: source.AccountCRD})
+			return (crd.GetDeletionTimestamp() != nil) == going && (len(s.Keys(orders.Accounts)) > 0) == there
+		}
+	}
+	return orders.Scenario{
+		Name: "losing accounts in steps", Pairs: both[:1], Budget: 5, Tick: 11 * time.Second, Ticks: 0, Crashes: 0,
+		Begin: func(s *orders.State) {
+			began(s)
+			s.AddDefinition(source.AccountCRD)
+			copied(s, both[0])
+		},
+		Changes: []orders.Change{
+			{Name: "begin to delete accounts with their CRD", If: is(false, true), Do: func(s *orders.State) {
+				orders.Edit(s, orders.Definitions, types.NamespacedName{Name: source.AccountCRD},
+					orders.Terminating[*metav1.PartialObjectMetadata])
+				orders.Edit(s, orders.Accounts, theAccount, orders.Terminating[*authv1beta1.ManagedServiceAccount])
+			}},
+			{Name: "let the account go", If: is(true, true), Do: func(s *orders.State) {
+				s.Delete(orders.Accounts, theAccount)
+			}},
+			{Name: "recreate the CRD", If: is(true, false), Do: orders.Recreates(source.AccountCRD).Do},
+			{Name: "restore the account", If: is(false, false), Do: func(s *orders.State) { addAccount(s, theAccount, "n1,n2") }},
+		},
+	}
+}
+
+// boundFirst: n1 binds a second set before the cluster moves to it.
+func boundFirst(began func(*orders.State), both []types.NamespacedName) orders.Scenario {
+	return orders.Scenario{
+		Name: "bound before a move", Pairs: both[:1], Budget: 2, Tick: 11 * time.Second, Ticks: 0, Crashes: 0,
+		Begin: func(s *orders.State) {
+			began(s)
+			s.AddSet("s2", clusterv1beta2.ExclusiveClusterSetLabel)
+			copied(s, both[0])
+		},
+		Changes: []orders.Change{
+			{
+				Name: "bind s2 to n1", If: orders.Lacks(orders.Bindings, "n1", "s2"),
+				Do: func(s *orders.State) { s.Bind("n1", "s2") },
+			},
+			{Name: "move to s2", If: orders.Exists(orders.Bindings, "n1", "s2"), Do: moveTo("s2")},
+		},
+	}
+}
+
+// unboundFirst: s2 is unbound from n1 before the cluster moves there. A copy is left in n1, with an older token.
+func unboundFirst(began func(*orders.State), both []types.NamespacedName) orders.Scenario {
+	return orders.Scenario{
+		Name: "unbound before a move", Pairs: both[:1], Budget: 3, Tick: 11 * time.Second, Ticks: 0, Crashes: 0,
+		Begin: func(s *orders.State) {
+			began(s)
+			s.AddSet("s2", clusterv1beta2.ExclusiveClusterSetLabel)
+			s.Bind("n1", "s2")
+			s.Delete(orders.Bindings, types.NamespacedName{Namespace: "n1", Name: "s1"})
+			copied(s, both[0])
+			issue(s, 1)
+			writeReport(s, 1)
+		},
+		Changes: []orders.Change{
+			orders.Deletes(orders.Copies, "n1", target.Name(theAccount)),
+			orders.Deletes(orders.Bindings, "n1", "s2"),
+			{Name: "move to s2", If: orders.Lacks(orders.Bindings, "n1", "s2"), Do: moveTo("s2")},
+		},
+	}
+}
+
+func moveTo(set string) func(*orders.State) {
+	return func(s *orders.State) {
+		orders.Edit(s, orders.Clusters, types.NamespacedName{Name: theAccount.Namespace}, func(c *clusterv1.ManagedCluster) {
+			c.Labels = map[string]string{clusterv1beta2.ClusterSetLabel: set}
+		})
+	}
+}
+
+// slicing: the cluster moves between the slices of a Placement.
+func slicing() orders.Scenario {
+	scenario := orders.Slicing()
+	scenario.Name, scenario.Pairs, scenario.Crashes = "slicing with its account", scenario.Pairs[:1], 0
+	placed := scenario.Begin
+	scenario.Begin = func(s *orders.State) {
+		placed(s)
+		addAccount(s, theAccount, "n1")
+		issue(s, 0)
+		writeReport(s, 0)
+		copied(s, scenario.Pairs[0])
+	}
+	return scenario
+}
+
+// installing: the addon is removed for a moment.
+func installing() orders.Scenario {
+	scenario := orders.Installing()
+	scenario.Name, scenario.Crashes = "installing with its account", 0
+	// While no slice names the cluster, a copy stays for ten seconds only.
+	scenario.Changes = slices.DeleteFunc(scenario.Changes, func(change orders.Change) bool {
+		return change.Name == "slice of no cluster"
+	})
+	installed := scenario.Begin
+	scenario.Begin = func(s *orders.State) {
+		installed(s)
+		addAccount(s, theAccount, "n1")
+		issue(s, 0)
+		writeReport(s, 0)
+		copied(s, scenario.Pairs[0])
+	}
+	return scenario
 }
