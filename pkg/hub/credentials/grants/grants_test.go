@@ -1,15 +1,21 @@
 package grants
 
 import (
+	"context"
 	"errors"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	testingclock "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
 var (
@@ -104,5 +110,56 @@ func TestKeptGrantIsNeitherCreatedNorReleased(t *testing.T) {
 	}
 	if released := g.Claim(reader, nil, nil); !slices.Equal(released, source) {
 		t.Errorf("released %v, want %v", released, source)
+	}
+}
+
+// hub stores RoleBindings, and its cache shows none.
+type hub struct {
+	client.Client
+	created int
+}
+
+func (h *hub) Get(_ context.Context, key client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
+	return apierrors.NewNotFound(schema.GroupResource{Resource: "rolebindings"}, key.Name)
+}
+
+func (h *hub) Create(_ context.Context, obj client.Object, _ ...client.CreateOption) error {
+	h.created++
+	obj.SetUID(types.UID(strconv.Itoa(h.created)))
+	obj.SetResourceVersion(strconv.Itoa(h.created))
+	return nil
+}
+
+// unfollowed is where no copies are followed.
+type unfollowed struct{ Copies }
+
+func (unfollowed) Follow(string, bool) {}
+
+// TestAGrantThatTheCacheNeverShowsIsCreatedAgain: another client deletes a RoleBinding at once, and both
+// events come before its creation is recorded, or the watch misses both.
+func TestAGrantThatTheCacheNeverShowsIsCreatedAgain(t *testing.T) {
+	clock := testingclock.NewFakePassiveClock(time.Unix(100, 0))
+	h := &hub{}
+	g := New(h, h, h, subject, clock, "test")
+	g.Copies = unfollowed{}
+	g.Claim(reader, []Grant{Target("team")}, nil)
+	step := func() time.Duration {
+		t.Helper()
+		result, err := g.Reconcile(t.Context(), reconcile.Request{NamespacedName: Target("team").Key()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return result.RequeueAfter
+	}
+	again := step()
+	if h.created != 1 || again == 0 {
+		t.Fatalf("%d created; again after %s", h.created, again)
+	}
+	if left := step(); h.created != 1 || left == 0 { // the cache may only lag
+		t.Fatalf("%d created; again after %s", h.created, left)
+	}
+	clock.SetTime(clock.Now().Add(again))
+	if step(); h.created != 2 {
+		t.Errorf("%d created, want another one", h.created)
 	}
 }

@@ -31,13 +31,21 @@ type Copies interface {
 
 // Reconcile repairs one RoleBinding that an account needs, and removes one that no account
 // needs any more, in a target namespace only when every copy there is gone. The request is the
-// RoleBinding. A contested one is reconciled again when it may be written.
+// RoleBinding. A contested one is reconciled again when it may be written, and one that the cache does not
+// show yet when that is overdue: another client may have deleted it before its creation was recorded.
 func (g *Grants) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	err := g.keep(ctx, Of(req.NamespacedName))
 	if fight := (&kube.ContestedError{}); errors.As(err, &fight) {
 		return reconcile.Result{RequeueAfter: fight.Wait}, nil
 	}
-	return reconcile.Result{}, err
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	current, err := kube.Get(ctx, g.reader, req.NamespacedName, &rbacv1.RoleBinding{})
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	return reconcile.Result{RequeueAfter: g.written.Wait(req.NamespacedName, kube.ObjectOrNil(current), g.clock.Now())}, nil
 }
 
 // keep ensures, removes or leaves a RoleBinding.
