@@ -154,9 +154,9 @@
 // and started again, or etcd is restored from a snapshot taken before the act, which is then repeated.
 //
 // In two more (versions.go), the next version of the manager is involved, which is this tree with the
-// patch versions/next.patch: it writes more and other content into profiles, references, copies and
-// addons. Two managers run, as in a rollout. After its first write of the act, the leader ends as a
-// kubelet would end it, and the other one takes over:
+// patch versions/next.patch: it writes more and other content into profiles, copies and addons. Two
+// managers run, as in a rollout. After its first write of the act, the leader ends as a kubelet would end
+// it, and the other one takes over:
 //
 //   - upgraded: the next version leads first, and this one takes over.
 //   - rolled-back: this version leads first. When the act is over and the next version has begun to
@@ -168,7 +168,7 @@
 // only what this version can know to be the addon's: it leaves other labels and annotations of copies
 // and references alone, as those of other clients, so a label that a next version adds to them stays
 // after a rollback. Nor does it contain what the admission policies of this version's chart refuse, such
-// as one more key of copies: a next version comes with its own.
+// as one more key of copies or another schedulerName of references: a next version comes with its own.
 //
 // Clocks are wrong by an hour in others (clocks.go), from the start of the manager, before the setup, to
 // the end:
