@@ -143,6 +143,9 @@ func (s *State) Create(kind Kind, obj client.Object) client.Object {
 		created = long
 	}
 	obj.SetCreationTimestamp(metav1.NewTime(created))
+	if kind == Clusters {
+		s.registered(key.Name)
+	}
 	return s.put(kind, obj)
 }
 

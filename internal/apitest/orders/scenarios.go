@@ -77,6 +77,7 @@ func ProfileScenarios() []Scenario {
 		membership(), moving(), choosing(), vanishing(), requiring(), owners(), doubts(), exclusive(), Slicing(),
 		grouping(), ending(), Installing(), installingThere(), losingBindings(), losingPlacements(), losingClusters(),
 		restoringBindings(), restoringPlacements(), restoringClusters(), missing(), required(), widening(),
+		losingAtOnce(), registeringAgain(), installingAgain(),
 	}
 }
 
@@ -632,4 +633,47 @@ func widening() Scenario {
 	few.Name, few.Pairs, few.Changes = "widening", PairsOf("n1", "c2"), few.Changes[:1]
 	few.Budget, few.Ticks, few.Crashes = 1, 1, 0
 	return few
+}
+
+// losingAtOnce: the CRD of clusters is deleted and recreated, and nothing else happens.
+func losingAtOnce() Scenario {
+	few := losingClusters()
+	few.Name, few.Budget, few.Crashes, few.Ticks, few.Changes = "losing clusters at once", 2, 0, 0, few.Changes[:2]
+	few.Pairs = few.Pairs[:1]
+	return few
+}
+
+// registeringAgain: a cluster without a profile is deleted, and registered again under its name, without the addon.
+func registeringAgain() Scenario {
+	return Scenario{
+		Name: "registering again", Pairs: PairsOf("n1", "c1"), Budget: 1, Tick: 11 * time.Second, Ticks: 0,
+		Begin: func(s *State) { Fleet(s, "c1") },
+		Changes: []Change{
+			{Name: "register c1 again", Do: func(s *State) {
+				s.Delete(Clusters, Named("", "c1"))
+				s.Delete(Addons, Named("c1", contract.AddonName))
+				s.AddCluster("c1", "s1")
+			}},
+		},
+	}
+}
+
+// installingAgain: an addon is deleted and created again, before the install strategy ends.
+func installingAgain() Scenario {
+	again := Installing()
+	hasAddon, lacksAddon := Exists(Addons, "c1", contract.AddonName), Lacks(Addons, "c1", contract.AddonName)
+	isFirst := func(s *State) bool { return s.births[birth{Addons, Named("c1", contract.AddonName)}] == 1 }
+	again.Name, again.Crashes, again.Ticks = "installing again", 0, 0
+	again.Changes = []Change{
+		{
+			Name: "delete addon c1", If: func(s *State) bool { return hasAddon(s) && isFirst(s) },
+			Do: func(s *State) { s.Delete(Addons, Named("c1", contract.AddonName)) },
+		},
+		{Name: "add addon c1", If: lacksAddon, Do: func(s *State) { s.AddAddon("c1") }},
+		{
+			Name: "install nowhere", If: func(s *State) bool { return hasAddon(s) && !isFirst(s) },
+			Do: func(s *State) { s.Place("install", "all") },
+		},
+	}
+	return again
 }

@@ -121,6 +121,18 @@ func (s *State) relist() {
 	}
 }
 
+// registered forgets what a cluster was entitled to that had the name before.
+func (s *State) registered(cluster string) {
+	next := maps.Clone(s.seen)
+	for pair, now := range next {
+		if pair.Name == cluster {
+			now.yes = false
+			next[pair] = now
+		}
+	}
+	s.seen = next
+}
+
 // witness records what the truth says about each pair.
 func (s *State) witness() {
 	if s.seen == nil {

@@ -510,7 +510,7 @@ func (w *World) Unsettled(s *State, pair types.NamespacedName) bool {
 // deniesByPlacement reports whether only Placements deny a pair, as the caches are.
 func (s *State) deniesByPlacement(pair types.NamespacedName) bool {
 	shown := s.inCaches()
-	return shown.inventoried(pair.Name) == yes && shown.bound(pair) == yes && shown.placed(pair) == no
+	return shown.inventoried(pair.Name) != no && shown.bound(pair) == yes && shown.placed(pair) == no
 }
 
 // send applies a write of a profile to the hub, with its preconditions. isLost says that the

@@ -52,6 +52,7 @@ const (
 	copyOwner      = "a copy whose owner is not the profile"
 	copyDoubted    = "another token in a copy while it is unknown what exists"
 	copyForeign    = "a write of a Secret that is not a copy"
+	copyClaimed    = "a copy whose name another account claims"
 	copyUnsettled  = "a copy removed as soon as decisions lack its cluster"
 	copyWrong      = "a copy missing, left or out of date when nothing happens any more"
 	grantWrong     = "a right missing or left when nothing happens any more"
@@ -82,7 +83,7 @@ type progress struct {
 }
 
 // ground is what the caches said about a namespace when the plan was made.
-type ground struct{ entitled, denied, unsettled, wanted, mixed, trusted, mayReturn bool }
+type ground struct{ entitled, denied, unsettled, wanted, claimed, mixed, trusted, mayReturn bool }
 
 // Copies of theAccount and of theRival have the same name.
 var (
@@ -349,11 +350,19 @@ func (c *copying) groundsFor(namespace string) ground {
 	entitled, denied := c.state.Shown(pair)
 	account := orders.Cached[*authv1beta1.ManagedServiceAccount](c.state, orders.Accounts, theAccount)
 	wanted := wants(account, namespace)
+	rival := orders.Cached[*authv1beta1.ManagedServiceAccount](c.state, orders.Accounts, theRival)
+	_, rivalDenied := c.state.Shown(types.NamespacedName{Namespace: namespace, Name: theRival.Namespace})
 	return ground{
+		claimed:  wants(rival, namespace) && !rivalDenied,
 		entitled: entitled, denied: denied, unsettled: c.world.Unsettled(c.state, pair), wanted: wanted,
 		mixed: entitled && !c.state.Entitled(pair), trusted: c.state.Trusted(),
-		mayReturn: isIncomplete(account) && c.state.MayRestore(source.AccountCRD),
+		mayReturn: !reportsToken(account) && c.state.MayRestore(source.AccountCRD),
 	}
+}
+
+// reportsToken reports whether an account stays, and has a token.
+func reportsToken(account *authv1beta1.ManagedServiceAccount) bool {
+	return account != nil && account.DeletionTimestamp == nil && account.Status.TokenSecretRef != nil
 }
 
 // wants reports whether an account is to be copied to a namespace.
@@ -506,6 +515,8 @@ func (c *copying) judge(p *progress, before, after *corev1.Secret, g ground, d d
 	switch {
 	case before != nil && (!isFollowed(before) || isOfAnother(before)):
 		return orders.Violated(copyForeign, "%s", after.Namespace)
+	case before == nil && g.claimed:
+		return orders.Violated(copyClaimed, "%s", after.Namespace)
 	case (before == nil || isChanged) && (g.denied || !g.wanted), before == nil && !g.entitled:
 		return orders.Violated(copyUnentitled, "%s: %+v", after.Namespace, g)
 	case isChanged && !g.entitled && !g.trusted:
@@ -532,7 +543,7 @@ func (c *copying) Check(_ *orders.World, s *orders.State) error {
 	token := orders.Get[*corev1.Secret](s, orders.Copies, theAccount)
 	p := extra(s)
 	isUsable := account != nil && account.Status.TokenSecretRef != nil && token != nil
-	if (!isUsable || isIncomplete(account)) && s.MayRestore(source.AccountCRD) {
+	if (!isUsable || !reportsToken(account)) && s.MayRestore(source.AccountCRD) {
 		return nil
 	}
 	anywhere := false
@@ -774,7 +785,7 @@ func accountScenarios() []orders.Scenario {
 			},
 		},
 		colliding(began, both), doubting(began, both), losingAccounts(began, both), losingInSteps(began, both),
-		boundFirst(began, both), unboundFirst(began, both), slicing(), installing(),
+		boundFirst(began, both), unboundFirst(began, both), slicing(), installing(), refusing(began, both),
 		{
 			Name: "choosing with its account", Pairs: both[:1], Budget: 3, Tick: 2 * time.Second, Ticks: 1, Crashes: 1,
 			Begin: func(s *orders.State) {
@@ -990,4 +1001,20 @@ func installing() orders.Scenario {
 		copied(s, scenario.Pairs[0])
 	}
 	return scenario
+}
+
+// refusing: the token cannot be copied any more.
+func refusing(began func(*orders.State), both []types.NamespacedName) orders.Scenario {
+	return orders.Scenario{
+		Name: "refusing", Pairs: both[:1], Budget: 1, Tick: 11 * time.Second, Ticks: 1, Crashes: 0,
+		Begin: func(s *orders.State) {
+			began(s)
+			copied(s, both[0])
+		},
+		Changes: []orders.Change{
+			orders.Deletes(orders.Copies, theAccount.Namespace, theAccount.Name),
+			orders.Changes(orders.Accounts, theAccount.Namespace, theAccount.Name, "withdraw the token of",
+				func(a *authv1beta1.ManagedServiceAccount) { a.Status.TokenSecretRef = nil }),
+		},
+	}
 }
