@@ -59,6 +59,7 @@ var targets = []target{
 	{
 		folder: "pkg/hub/selection", functions: map[string][]string{
 			"absence.go": nil,
+			"changes.go": {"track", "allow"},
 			"choice.go":  {"Choice", "Leaving", "leftMoving"},
 			"install.go": {"installation", "liveInstallation"},
 			"live.go":    {"decideLive", "Granted", "granted", "readRegistration"},
@@ -78,10 +79,8 @@ var targets = []target{
 	{
 		folder: decisions, functions: map[string][]string{
 			"desired_clusters.go": nil,
-			"reconciler.go":       {"catchUp", "plan", "askAbout", "begin", "movesOut"},
-			"references.go": {
-				"Allow", "answer", "release", "Refer", "referring", "check", "refusesAny", "allowsAny", "begin",
-			},
+			"reconciler.go":       {"catchUp", "plan", "movesOut"},
+			"references.go":       {"Refer", "referring", "begin", "check", "askAbout", "follow", "mayReferToAny"},
 		},
 	},
 }
@@ -127,7 +126,7 @@ var reasons = []reason{
 	{`observeTarget .(isThere|acting)`, lacking, "the rival has no copy whose withdrawal must wait"},
 	{`Selected .result\.Answer != rule\.No`, cheaper,
 		"it only says when to look again; of an API that is not served, nothing is selected before"},
-	{`served|r\.slices == nil|Refer .!known`, lacking, "PlacementDecisions are served and known from the start"},
+	{`served|d\.started|Refer .!known`, lacking, "PlacementDecisions are served and known from the start"},
 	{`mayAttempt|mayHold|takesAway|isFound|unconfirmed skips|!r\.unconfirmed`, cheaper,
 		"it orders work, or repeats an attempt that failed"},
 	{`countedEnd|found\.Next`, lacking, "no token expires"},
@@ -141,10 +140,13 @@ var reasons = []reason{
 
 	{`decideFinally .!d\.needsCopy|current|mayWrite|allHold|hasCopies|finding\.Problem|len\(left\) == 0`, cheaper,
 		"without it, the token or CRDs are read more often"},
-	{`Settle .(len\(result\.Undecided\)|left > 0)|references\.go.* (check|Allow|release) |askAbout|refusesAny`,
+	{`Settle .(len\(result\.Undecided\)|left > 0)|references\.go.* (check|follow|askAbout) |AnyReferable|` +
+		`changes\.go.* (track|allow) .before`,
 		cheaper, "everything is reconciled at any time, whatever an event enqueues"},
 
 	{`confirm .err == nil|confirm .slices`, implied, "a deletion that is not recorded is confirmed by another read"},
+	{`changes\.go.* track .state`, implied,
+		"the reconciliation that tracks another profile also says whether that may be referred to"},
 	{`isUnconfirmed|unconfirmed`, implied, "a copy that may stay may as well be up to date, as far as the hub is known"},
 	{`decide_layout\.go:\d+ (layoutOf|rangeOf|mayMove .l\.unlike)|MayMove .*surplus|MayMove .!p\.spans|IsGrouped`,
 		implied, "slices that are taken for unfinished only keep a profile for longer, at most two minutes"},

@@ -187,7 +187,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, opts *Options, cou
 	if err != nil {
 		return err
 	}
-	references, err := addDecisions(mgr, opts, rule, definitions)
+	references, err := addDecisions(ctx, mgr, opts, rule, definitions)
 	if err != nil {
 		return fmt.Errorf("adding the decisions controllers: %w", err)
 	}
@@ -256,15 +256,13 @@ func reinstalls(rule *selection.Rule) addon.Reinstalls {
 
 // addDecisions returns the references to profiles; nil if there are none.
 func addDecisions(
-	mgr manager.Manager, opts *Options, rule *selection.Rule, definitions *watch.Definitions,
+	ctx context.Context, mgr manager.Manager, opts *Options, rule *selection.Rule, definitions *watch.Definitions,
 ) (inventory.References, error) {
 	if !opts.Decisions {
 		return nil, nil
 	}
-	references := decisions.NewReferences(mgr.GetCache())
-	return references, decisions.Add(mgr, decisions.Options{
+	return decisions.Add(ctx, mgr, decisions.Options{
 		Rule:        rule,
-		References:  references,
 		Definitions: definitions,
 		Workers:     opts.Workers, WorkersPerNamespace: opts.WorkersPerNamespace,
 		Clock: clock.RealClock{},

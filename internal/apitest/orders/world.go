@@ -61,9 +61,8 @@ type Part interface {
 	References(s *State) ProfileReferences
 }
 
-// ProfileReferences is what inventory.Reconciler tells the writer of PlacementDecisions.
+// ProfileReferences is what inventory.Reconciler asks the writer of PlacementDecisions.
 type ProfileReferences interface {
-	Allow(ctx context.Context, pair types.NamespacedName, answer selection.Answer)
 	Refer(ctx context.Context, pair types.NamespacedName) selection.Answer
 }
 
@@ -138,6 +137,7 @@ func Must(err error) {
 // memories of this package.
 const (
 	settling = "settling"
+	changes  = "changes"
 	expected = "expected"
 	followed = "followed"
 )
@@ -149,7 +149,10 @@ func (w *World) start(s *State) {
 	rule := selection.New(w.Cache, w.Live, definitions, w)
 	rule.ExclusiveSetsOnly = w.ExclusiveOnly
 	Must(rule.Prepare(context.Background()))
-	s.Memory = map[string]any{settling: Field(rule, "settling").Interface(), expected: &kube.Expectations{}}
+	s.Memory = map[string]any{
+		settling: Field(rule, "settling").Interface(), changes: Field(rule, "changes").Interface(),
+		expected: &kube.Expectations{},
+	}
 	if len(s.definitions) > 0 { // otherwise nothing changes
 		s.Memory[followed] = &following{
 			Field(definitions, "known").Interface(), Field(definitions, "newest").Interface().(time.Time),
@@ -176,7 +179,9 @@ type following struct {
 // shared between steps.
 func (w *World) recall(s *State) {
 	w.now = s
-	Field(w.Rule, "settling").Set(reflect.ValueOf(s.Memory[settling]))
+	for _, memory := range []string{settling, changes} {
+		Field(w.Rule, memory).Set(reflect.ValueOf(s.Memory[memory]))
+	}
 	for _, reads := range []string{"live", "granting"} {
 		Field(Field(w.Rule, reads).Interface(), "reads").SetZero()
 	}
@@ -326,23 +331,38 @@ func (w *World) reconcile(s *State, pair types.NamespacedName) error {
 	if err != nil {
 		return err
 	}
-	next := w.next(s, pair, observation, result)
-	acting := next == create || next == remove || next == release
+	next := w.next(pair, observation, result)
+	isOrphaned := w.isOrphaned(s, pair, observation, result)
+	acting := next == create || next == remove || isOrphaned
 	result, wait, err := w.Rule.Settle(ctx, pair, observation, result, acting)
 	if err != nil || wait > 0 {
 		return err
 	}
-	if next = w.settled(s, pair, observation, result); next == "" {
+	w.Rule.Track(pair, result.Answer, observation.Profile)
+	if next = w.settled(s, pair, observation, result, isOrphaned); next == "" {
 		return nil
 	}
 	return w.decide(s, pair, observation, next)
 }
 
-const release verb = "release"
+// Referable returns what the manager remembers in a state about references to a pair's profile.
+func (w *World) Referable(s *State, pair types.NamespacedName) selection.Answer {
+	w.recall(s)
+	return w.Rule.Referable(pair)
+}
+
+// isOrphaned is what inventory.Reconciler does under this name.
+func (w *World) isOrphaned(
+	s *State, pair types.NamespacedName, o selection.Observation, result selection.Result,
+) bool {
+	references := w.references(s)
+	return references != nil && o.Profile == nil && result.Answer == selection.No &&
+		!profiles.IsTerminating(o.Namespace) && references.Refer(context.Background(), pair) == selection.Yes
+}
 
 // settled returns the next step about a pair, unless that has to wait.
 func (w *World) settled(
-	s *State, pair types.NamespacedName, o selection.Observation, result selection.Result,
+	s *State, pair types.NamespacedName, o selection.Observation, result selection.Result, isOrphaned bool,
 ) verb {
 	var cached client.Object
 	if o.Profile != nil {
@@ -351,27 +371,20 @@ func (w *World) settled(
 	if w.expectations(s).Wait(pair, cached, s.Time()) > 0 {
 		return ""
 	}
-	next := w.next(s, pair, o, result)
+	next := w.next(pair, o, result)
 	if !w.releaseFirst(s, pair, next) {
 		return ""
 	}
 	if next != create && next != remove && next != adopt {
-		w.allow(s, pair, o.Profile, result.Answer, next)
+		w.allow(pair, o, result.Answer, next == remove || isOrphaned && result.Answer == selection.No)
 		return ""
 	}
 	return next
 }
 
 // next is the next step about a pair's profile, "" for none.
-func (w *World) next(
-	s *State, pair types.NamespacedName, o selection.Observation, result selection.Result,
-) verb {
-	seen := profiles.Observed{Observation: o, Pair: pair}
-	isOurs := o.Profile != nil && selection.IsOurs(o.Profile) && o.Profile.DeletionTimestamp == nil
-	if references := w.references(s); references != nil && !isOurs {
-		seen.Referenced = references.Refer(context.Background(), pair) == selection.Yes
-	}
-	switch profiles.NextStep(seen, result.Answer) {
+func (w *World) next(pair types.NamespacedName, o selection.Observation, result selection.Result) verb {
+	switch profiles.NextStep(profiles.Observed{Observation: o, Pair: pair}, result.Answer) {
 	case profiles.Create:
 		return create
 	case profiles.Update:
@@ -380,8 +393,6 @@ func (w *World) next(
 		}
 	case profiles.Remove:
 		return remove
-	case profiles.Release:
-		return release
 	}
 	return ""
 }
@@ -400,31 +411,25 @@ func (w *World) releaseFirst(s *State, pair types.NamespacedName, next verb) boo
 	case references == nil:
 		return true
 	case next == create:
-		references.Allow(context.Background(), pair, selection.Unknown)
+		w.Rule.AllowReferences(pair, selection.Unknown)
 		return true
 	case next != remove:
 		return true
 	}
-	references.Allow(context.Background(), pair, selection.No)
+	w.Rule.AllowReferences(pair, selection.No)
 	return references.Refer(context.Background(), pair) == selection.No
 }
 
 // allow is allowReferences of inventory.Reconciler: a profile here is complete once it is marked.
-func (w *World) allow(
-	s *State, pair types.NamespacedName, profile *inventoryv1alpha1.ClusterProfile, answer selection.Answer, next verb,
-) {
-	references := w.references(s)
-	if references == nil {
-		return
-	}
-	isWhole := profile != nil && profile.DeletionTimestamp == nil && selection.IsMarked(profile)
+func (w *World) allow(pair types.NamespacedName, o selection.Observation, answer selection.Answer, goes bool) {
+	isWhole := o.Profile != nil && o.Profile.DeletionTimestamp == nil && selection.IsMarked(o.Profile)
 	switch {
-	case next == remove, next == release:
+	case goes, profiles.IsLost(o.Profile) && !profiles.IsTerminating(o.Namespace):
 		answer = selection.No
 	case answer != selection.Yes || !isWhole:
 		answer = selection.Unknown
 	}
-	references.Allow(context.Background(), pair, answer)
+	w.Rule.AllowReferences(pair, answer)
 }
 
 // Invariants about profiles.
@@ -553,7 +558,7 @@ func (w *World) send(s *State, pair types.NamespacedName, isLost bool) error {
 		written = nil
 	}
 	if existed := op.verb == create && now != nil; !existed {
-		w.allow(s, pair, written, selection.Yes, op.verb)
+		w.allow(pair, selection.Observation{Profile: written}, selection.Yes, op.verb == remove)
 	}
 	w.noteDelivery(s)
 	return nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -46,9 +47,6 @@ type Options struct {
 	// Rule says which clusters Placements choose. Required.
 	Rule *selection.Rule
 
-	// References knows which profiles may be referred to. Required.
-	References *References
-
 	// Definitions know whether the hub serves PlacementDecisions. Required.
 	Definitions *watch.Definitions
 
@@ -61,11 +59,18 @@ type Options struct {
 	Clock clock.PassiveClock
 }
 
-// decisions holds the controllers and their shared state.
-type decisions struct {
+// Decisions hold the controller and what others ask about the slices. They are safe for
+// concurrent use.
+type Decisions struct {
 	mgr     manager.Manager
+	reader  client.Reader // caches
 	opts    Options
-	indexed int // number of indexes added so far
+	indexed int         // number of indexes added so far
+	started atomic.Bool // the slices are known
+	waiting atomic.Bool // a Placement waits for the first profile that may be referred to
+
+	unseen   *kube.Memory[types.NamespacedName, unseen] // by Placement
+	released kube.Subscribers[types.NamespacedName]     // told of pairs that must be reconciled
 
 	now    watch.Trigger // Placements that begin or cease to publish
 	soon   watch.Trigger // additions and repairs
@@ -75,19 +80,22 @@ type decisions struct {
 // Add registers the controllers. The one that maintains the slices starts when the rule is
 // prepared and the hub serves PlacementDecisions, which may be long after the manager has
 // started.
-func Add(mgr manager.Manager, opts Options) error {
-	if opts.Rule == nil || opts.References == nil || opts.Definitions == nil {
-		return errors.New("decisions: a rule, references and definitions are required")
+func Add(ctx context.Context, mgr manager.Manager, opts Options) (*Decisions, error) {
+	if opts.Rule == nil || opts.Definitions == nil {
+		return nil, errors.New("decisions: a rule and definitions are required")
 	}
 	if opts.Clock == nil {
 		opts.Clock = clock.RealClock{}
 	}
-	d := &decisions{
+	d := &Decisions{
 		mgr:    mgr,
+		reader: mgr.GetCache(),
 		opts:   opts,
+		unseen: &kube.Memory[types.NamespacedName, unseen]{},
 		soon:   watch.Trigger{Delay: gatherTime},
 		urgent: watch.Trigger{Delay: urgentTime},
 	}
+	opts.Rule.SubscribeReferences(func(pair types.NamespacedName) { d.follow(ctx, pair) })
 	start := &watch.LateStart{
 		Name:  ControllerName,
 		Kinds: watch.Kinds{DecisionCRD: inventoryv1alpha1.GroupVersion.WithKind("PlacementDecision")},
@@ -95,13 +103,13 @@ func Add(mgr manager.Manager, opts Options) error {
 		Start: d.start,
 	}
 	if err := start.AddTo(mgr); err != nil {
-		return fmt.Errorf("adding the start of %s: %w", ControllerName, err)
+		return nil, fmt.Errorf("adding the start of %s: %w", ControllerName, err)
 	}
-	return nil
+	return d, nil
 }
 
 // start starts the controller of the slices.
-func (d *decisions) start(ctx context.Context) error {
+func (d *Decisions) start(ctx context.Context) error {
 	for ; d.indexed < len(indexes); d.indexed++ {
 		index := indexes[d.indexed]
 		if err := d.mgr.GetCache().IndexField(
@@ -122,13 +130,13 @@ func (d *decisions) start(ctx context.Context) error {
 	}
 	d.opts.Definitions.Subscribe(d.enqueueAll, DecisionCRD)
 	d.opts.Rule.SubscribeDefinitions(d.enqueueAll)
-	d.opts.References.follow(sliceReader{served: d.served, changed: d.allowed, urgent: d.refused})
+	d.started.Store(true)
 	d.enqueueAll(ctx)
 	return nil
 }
 
 // addSlices registers the controller of the slices.
-func (d *decisions) addSlices(mgr manager.Manager) error {
+func (d *Decisions) addSlices(mgr manager.Manager) error {
 	queue := fair.Options{Workers: d.opts.Workers, PerGroup: d.opts.WorkersPerNamespace}
 	b := builder.ControllerManagedBy(mgr).
 		Named(ControllerName).
@@ -139,23 +147,17 @@ func (d *decisions) addSlices(mgr manager.Manager) error {
 		WatchesRawSource(&d.now).
 		WatchesRawSource(&d.soon).
 		WatchesRawSource(&d.urgent).
-		Complete(newReconciler(d.mgr.GetCache(), d.mgr.GetClient(), d.opts))
-}
-
-// served reports whether the cache of slices can be trusted.
-func (d *decisions) served(ctx context.Context) bool {
-	standing, err := d.opts.Definitions.Standing(ctx, d.mgr.GetCache(), DecisionCRD)
-	return err != nil || standing != watch.Unserved
+		Complete(newReconciler(d, d.mgr.GetClient()))
 }
 
 // touched enqueues the Placement to which a PlacementDecision belongs or belonged, no matter
-// who made it. If profiles wait for a withdrawal, that is urgent.
-func (d *decisions) touched(ctx context.Context, obj client.Object) []reconcile.Request {
+// who made it. If profiles that it refers to, or did, wait for a withdrawal, that is urgent.
+func (d *Decisions) touched(ctx context.Context, obj client.Object) []reconcile.Request {
 	decision, ok := obj.(*inventoryv1alpha1.PlacementDecision)
 	if !ok {
 		return nil
 	}
-	d.opts.References.check(ctx, decision.Namespace, referredClusters(decision))
+	waiting := d.check(ctx, decision.Namespace, referredClusters(decision))
 	var placements []types.NamespacedName
 	if base := parseName(decision.Name); base != "" {
 		placements = append(placements, d.placementOf(ctx, decision.Namespace, base))
@@ -164,7 +166,7 @@ func (d *decisions) touched(ctx context.Context, obj client.Object) []reconcile.
 		placements = append(placements, d.placementsWithKey(ctx, decision)...)
 	}
 	for _, placement := range placements {
-		if d.opts.References.refusesAny(placement.Namespace) {
+		if waiting {
 			d.urgent.EnqueueWithPriority(placement, watch.PriorityHigh)
 		} else {
 			d.soon.Enqueue(placement)
@@ -175,7 +177,7 @@ func (d *decisions) touched(ctx context.Context, obj client.Object) []reconcile.
 
 // placementOf returns the Placement whose slices' names start with a base. For a Placement
 // that is gone and whose name had to be cut, it returns the base itself.
-func (d *decisions) placementOf(ctx context.Context, namespace, base string) types.NamespacedName {
+func (d *Decisions) placementOf(ctx context.Context, namespace, base string) types.NamespacedName {
 	if len(base) > maxKeyBytes {
 		for _, placement := range d.publishing(ctx, namespace) {
 			if baseOf(placement.Name) == base {
@@ -187,7 +189,7 @@ func (d *decisions) placementOf(ctx context.Context, namespace, base string) typ
 }
 
 // placementsWithKey returns the publishing Placements whose decision-key others also use.
-func (d *decisions) placementsWithKey(
+func (d *Decisions) placementsWithKey(
 	ctx context.Context, decision *inventoryv1alpha1.PlacementDecision,
 ) []types.NamespacedName {
 	key := decision.Labels[inventoryv1alpha1.DecisionKeyLabel]
@@ -205,7 +207,7 @@ func (d *decisions) placementsWithKey(
 
 // publishing returns the publishing Placements of a namespace, or all of them if the name
 // is empty.
-func (d *decisions) publishing(ctx context.Context, namespace string) []types.NamespacedName {
+func (d *Decisions) publishing(ctx context.Context, namespace string) []types.NamespacedName {
 	placements, err := d.opts.Rule.Publishing(ctx, namespace)
 	if err != nil { // the cache is being shut down
 		log.FromContext(ctx).Error(err, "Cannot find the publishing Placements")
@@ -213,30 +215,8 @@ func (d *decisions) publishing(ctx context.Context, namespace string) []types.Na
 	return placements
 }
 
-// allowed enqueues the Placements that choose a pair whose profile may now be referred to.
-// After the first pair of all, Placements that choose nothing get a slice, too.
-func (d *decisions) allowed(ctx context.Context, pair types.NamespacedName, first bool) {
-	placements, err := d.opts.Rule.Choosing(ctx, pair)
-	if err != nil {
-		log.FromContext(ctx).Error(err, "Cannot find the Placements that choose a cluster", "cluster", pair.Name)
-	}
-	if first {
-		placements = append(placements, d.publishing(ctx, "")...)
-	}
-	for _, placement := range placements {
-		d.soon.Enqueue(placement)
-	}
-}
-
-// refused enqueues a Placement whose slices refer to a profile that must go.
-func (d *decisions) refused(ctx context.Context, namespace, base string) {
-	d.urgent.EnqueueWithPriority(d.placementOf(ctx, namespace, base), watch.PriorityHigh)
-}
-
-// enqueueAll enqueues every publishing Placement, and every Placement that has slices. Profiles
-// that must be deleted wait until nothing refers to them.
-func (d *decisions) enqueueAll(ctx context.Context) {
-	d.opts.References.checkAll(ctx)
+// enqueueAll enqueues every publishing Placement, and every Placement that has slices.
+func (d *Decisions) enqueueAll(ctx context.Context) {
 	for _, placement := range d.publishing(ctx, "") {
 		d.now.Enqueue(placement)
 	}

@@ -29,7 +29,9 @@ func newOne(t *testing.T, clusters ...string) *one {
 	w := newWorld(t, hub)
 	t.Cleanup(w.clearHub)
 	s := &one{
-		world: w, Reconciler: newReconciler(w.Hub, w.Hub, Options{Clock: w.time}),
+		world: w, Reconciler: newReconciler(&Decisions{
+			reader: w.Hub, opts: Options{Clock: w.time}, unseen: &kube.Memory[types.NamespacedName, unseen]{},
+		}, w.Hub),
 		observed: observed{objects: map[string]*inventoryv1alpha1.PlacementDecision{}},
 	}
 	apitest.Must(t, s.send(t.Context(), s.placement(), s.observed, write{action: create, slice: s.with(clusters...)}))

@@ -9,9 +9,9 @@
 // Consumers treat a missing reference as an eviction, and ignore duplicates. So
 //
 //   - a reference is added when the profile is complete, and removed before the profile is
-//     deleted. Package inventory says so (Allow), and asks whether a slice refers to a profile
-//     (Refer) before it deletes that. It waits for a few seconds at most: a failing webhook
-//     must not keep a profile alive. Copies of tokens do not wait at all;
+//     deleted. Package inventory says so (selection.Rule.AllowReferences), and asks whether a
+//     slice refers to a profile (Refer) before it deletes that. It waits for a few seconds at
+//     most: a failing webhook must not keep a profile alive. Copies of tokens do not wait at all;
 //   - a cluster that moves to another slice is added there before it is removed here;
 //   - a cluster that a Placement ceases to choose is removed when the decisions are complete
 //     and have been so for a second (selection.Rule.Leaving). An undecided Placement, a cache

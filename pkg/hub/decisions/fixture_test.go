@@ -67,12 +67,13 @@ type world struct {
 	ns    string
 	set   string
 
-	refs   *References
+	rule   *selection.Rule
+	refs   *Decisions
 	looked *looked
 	stop   func()
 }
 
-// looked are the pairs that subscribers of References were told to reconcile.
+// looked are the pairs that subscribers of Decisions were told to reconcile.
 type looked struct {
 	mu    sync.Mutex
 	pairs map[types.NamespacedName]int
@@ -144,10 +145,9 @@ func (w *world) start() {
 	mgr := w.manager()
 	definitions := w.definitions(mgr)
 	rule := selection.New(mgr.GetCache(), mgr.GetAPIReader(), definitions, w.time)
-	w.refs = NewReferences(mgr.GetCache())
+	w.add(mgr, Options{Rule: rule, Definitions: definitions, Clock: w.time})
 	w.looked = &looked{pairs: map[types.NamespacedName]int{}}
 	w.refs.Subscribe(w.looked.at)
-	apitest.Must(w.T, Add(mgr, Options{Rule: rule, References: w.refs, Definitions: definitions, Clock: w.time}))
 	apitest.Must(w.T, mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
 		if err := rule.Prepare(ctx); err != nil {
 			return err
@@ -156,6 +156,14 @@ func (w *world) start() {
 		return nil
 	})))
 	w.stop = apitest.Run(w.whole, mgr.Start)
+}
+
+func (w *world) add(mgr manager.Manager, opts Options) {
+	w.T.Helper()
+	var err error
+	w.refs, err = Add(w.whole.Context(), mgr, opts)
+	apitest.Must(w.T, err)
+	w.rule = opts.Rule
 }
 
 // definitions follow CRDs, as the manager's do.
@@ -172,13 +180,13 @@ func (w *world) pair(cluster string) types.NamespacedName {
 
 // withdraw says that a cluster's profile must not be referred to, and reports whether it is not.
 func (w *world) withdraw(cluster string) bool {
-	w.refs.Allow(w.T.Context(), w.pair(cluster), selection.No)
+	w.rule.AllowReferences(w.pair(cluster), selection.No)
 	return w.refs.Refer(w.T.Context(), w.pair(cluster)) == selection.No
 }
 
 func (w *world) admit(clusters ...string) {
 	for _, cluster := range clusters {
-		w.refs.Allow(w.T.Context(), w.pair(cluster), selection.Yes)
+		w.rule.AllowReferences(w.pair(cluster), selection.Yes)
 	}
 }
 

@@ -50,13 +50,6 @@ type referring struct {
 	state      *orders.State // during a step
 }
 
-// memory is what References remember.
-type memory struct {
-	allowed map[types.NamespacedName]struct{}
-	refused kube.SetIndex[string, string]
-	adding  kube.SetIndex[types.NamespacedName, string]
-}
-
 // progress is a plan whose writes are not all sent.
 type progress struct {
 	observed observed
@@ -72,11 +65,8 @@ func (c *referring) Start(w *orders.World) map[string]any {
 	if c.world != w {
 		c.prepare(w)
 	}
+	w.Rule.SubscribeReferences(func(types.NamespacedName) {}) // everything is reconciled at any time
 	return map[string]any{
-		"references": &memory{
-			allowed: map[types.NamespacedName]struct{}{}, refused: kube.SetIndex[string, string]{},
-			adding: kube.SetIndex[types.NamespacedName, string]{},
-		},
 		"expected slices": &kube.Expectations{},
 		"unseen":          &kube.Memory[types.NamespacedName, unseen]{},
 	}
@@ -91,26 +81,15 @@ func (c *referring) prepare(w *orders.World) {
 	definitions := watch.NewDefinitions(w.Live, w)
 	of := watch.Source{CRD: DecisionCRD, Informer: apitest.SyncedInformer{}, OwnWork: true}
 	orders.Must(definitions.Follow(ctx, w.Cache, false, of))
-	references := NewReferences(w.Cache)
-	references.follow(sliceReader{
-		served:  func(context.Context) bool { return true },
-		changed: func(context.Context, types.NamespacedName, bool) {},
-		urgent:  func(context.Context, string, string) {},
-	})
-	c.reconciler = &Reconciler{
-		opts:   Options{References: references, Definitions: definitions, Clock: w},
-		reader: w.Cache, writer: sliceWriter{c: c},
-	}
+	c.reconciler = &Reconciler{Decisions: &Decisions{
+		opts: Options{Rule: w.Rule, Definitions: definitions, Clock: w}, reader: w.Cache,
+	}, writer: sliceWriter{c: c}}
+	c.reconciler.started.Store(true)
 }
 
 // recall makes everything use what the state remembers.
 func (c *referring) recall(s *orders.State) {
 	c.state = s
-	remembered := s.Memory["references"].(*memory)
-	references := c.reconciler.opts.References
-	references.allowed, references.refused = remembered.allowed, remembered.refused
-	references.adding = remembered.adding
-	c.reconciler.opts.Rule = c.world.Rule
 	c.reconciler.expectations = s.Memory["expected slices"].(*kube.Expectations)
 	c.reconciler.unseen = s.Memory["unseen"].(*kube.Memory[types.NamespacedName, unseen])
 	orders.Field(c.reconciler, "brake").SetZero()
@@ -122,13 +101,15 @@ func (c *referring) Stop(s *orders.State) { s.Extra = nil }
 // Idle implements orders.Part. A profile that must not be referred to is about to be deleted, or to
 // stay after all.
 func (c *referring) Idle(s *orders.State) bool {
-	return s.Extra == nil && len(s.Memory["references"].(*memory).refused) == 0
+	return s.Extra == nil && !slices.ContainsFunc(s.Pairs(), func(pair types.NamespacedName) bool {
+		return c.world.Referable(s, pair) == rule.No
+	})
 }
 
 // References implements orders.Part.
 func (c *referring) References(s *orders.State) orders.ProfileReferences {
 	c.recall(s)
-	return c.reconciler.opts.References
+	return c.reconciler
 }
 
 // Delivered implements orders.Part.
@@ -141,7 +122,7 @@ func (c *referring) Delivered(
 	c.recall(s)
 	for _, obj := range []client.Object{before, orders.Cached[*inventoryv1alpha1.PlacementDecision](s, kind, key)} {
 		if slice, ok := obj.(*inventoryv1alpha1.PlacementDecision); ok && slice != nil {
-			c.reconciler.opts.References.check(context.Background(), key.Namespace, referredClusters(slice))
+			c.reconciler.check(context.Background(), key.Namespace, referredClusters(slice))
 		}
 	}
 }
@@ -172,7 +153,7 @@ func (c *referring) plan(s *orders.State) error {
 		return err
 	}
 	writes, _, err := r.plan(ctx, thePlacement, o, choice)
-	if err != nil || !r.begin(thePlacement, added(o.current, writes)) || len(writes) == 0 {
+	if err != nil || !r.begin(ctx, thePlacement, added(o.current, writes)) || len(writes) == 0 {
 		return err
 	}
 	s.Extra = &progress{observed: o, writes: writes, all: writes}
@@ -192,7 +173,7 @@ func (c *referring) send(s *orders.State) error {
 		switch {
 		case err == nil:
 			violation = c.judge(before, c.referred())
-		case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
+		case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err), apierrors.IsNotFound(err):
 			next.failed = true
 		default:
 			return err
@@ -419,7 +400,7 @@ func placementScenarios() []orders.Scenario {
 	}
 	placed := orders.Exists(orders.Placements, "n1", "p1")
 	return []orders.Scenario{
-		beginning(), unbinding(begin), losing(begin), leaving(begin),
+		beginning(), adding(), unbinding(begin), losing(begin), leaving(begin),
 		{
 			Name: "referring", Pairs: orders.PairsOf("n1", "c1", "c2"), Budget: 3, Crashes: 1, Losses: 1,
 			Tick: 2 * time.Second, Ticks: 2, Begin: begin,
@@ -469,6 +450,27 @@ func beginning() orders.Scenario {
 			{Name: "slice c1", Do: func(s *orders.State) { s.Slice("n1", "p1", "c1") }},
 			{Name: "select 1", Do: func(s *orders.State) { s.Schedule("n1", "p1", 1) }},
 			orders.Deletes(orders.Addons, "c1", contract.AddonName),
+		},
+	}
+}
+
+// adding: a profile is to be referred to for the first time, while its cluster goes and comes.
+func adding() orders.Scenario {
+	return orders.Scenario{
+		Name: "adding", Pairs: orders.PairsOf("n1", "c1"), Budget: 2, Crashes: 0, Ticks: 0,
+		Begin: func(s *orders.State) {
+			orders.Fleet(s, "c1")
+			s.AddPlacement("n1", "p1")
+			s.Place("n1", "p1", "c1")
+			s.Publish("n1", "c1")
+		},
+		Changes: []orders.Change{
+			orders.Changes(orders.Clusters, "", "c1", "reject", func(c *clusterv1.ManagedCluster) {
+				c.Spec.HubAcceptsClient = false
+			}),
+			orders.Changes(orders.Clusters, "", "c1", "accept", func(c *clusterv1.ManagedCluster) {
+				c.Spec.HubAcceptsClient = true
+			}),
 		},
 	}
 }

@@ -31,8 +31,7 @@ func (w *world) startWithProfiles(forbidden *atomic.Bool) {
 	mgr := w.manager()
 	definitions := w.definitions(mgr)
 	rule := selection.New(mgr.GetCache(), mgr.GetAPIReader(), definitions, w.time)
-	w.refs = NewReferences(mgr.GetCache())
-	apitest.Must(w.T, Add(mgr, Options{Rule: rule, References: w.refs, Definitions: definitions, Clock: w.time}))
+	w.add(mgr, Options{Rule: rule, Definitions: definitions, Clock: w.time})
 	guard := func(context.Context) (profiles.Verdict, error) {
 		return profiles.Verdict{Allowed: !forbidden.Load(), Reason: "UpstreamGateOn"}, nil
 	}

@@ -32,29 +32,26 @@ const (
 
 // Reconciler maintains the slices of one Placement, which the request names.
 type Reconciler struct {
-	opts   Options
-	reader client.Reader // caches
+	*Decisions
 	writer client.Client
 
 	events       *notices.Reporter
 	brake        kube.Brake[types.NamespacedName] // by slice
 	expectations *kube.Expectations
-	failing      kube.Debounce[types.NamespacedName]        // by Placement
-	unseen       *kube.Memory[types.NamespacedName, unseen] // by Placement
+	failing      kube.Debounce[types.NamespacedName] // by Placement
 }
 
 // unseen is what was written and may not be in the cache yet.
 type unseen struct {
 	slices []string // names
-	adding []string // clusters
+	adding []string // clusters, sorted
 }
 
-func newReconciler(reader client.Reader, writer client.Client, opts Options) *Reconciler {
+func newReconciler(d *Decisions, writer client.Client) *Reconciler {
 	return &Reconciler{
-		opts: opts, reader: reader, writer: writer,
-		events:       notices.NewReporter(reader, writer, opts.Clock, ControllerName, eventAction),
+		Decisions: d, writer: writer,
+		events:       notices.NewReporter(d.reader, writer, d.opts.Clock, ControllerName, eventAction),
 		expectations: &kube.Expectations{},
-		unseen:       &kube.Memory[types.NamespacedName, unseen]{},
 	}
 }
 
@@ -80,8 +77,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	adding := added(o.current, writes)
-	if !r.begin(placement, adding) {
+	if !r.begin(ctx, placement, added(o.current, writes)) {
 		return reconcile.Result{RequeueAfter: overtaken}, nil
 	}
 	err = r.apply(ctx, placement, o, writes)
@@ -146,12 +142,12 @@ func (r *Reconciler) observe(ctx context.Context, placement types.NamespacedName
 	return o, err
 }
 
-func (r *Reconciler) list(
+func (d *Decisions) list(
 	ctx context.Context, namespace, index, value string,
 ) ([]inventoryv1alpha1.PlacementDecision, error) {
 	list := &inventoryv1alpha1.PlacementDecisionList{}
 	matching := client.MatchingFields{index: value}
-	if err := r.reader.List(ctx, list, client.InNamespace(namespace), matching, kube.Uncopied); err != nil {
+	if err := d.reader.List(ctx, list, client.InNamespace(namespace), matching, kube.Uncopied); err != nil {
 		return nil, fmt.Errorf("listing PlacementDecisions: %w", err)
 	}
 	return list.Items, nil
@@ -175,11 +171,7 @@ func (r *Reconciler) catchUp(ctx context.Context, placement types.NamespacedName
 		wait = max(wait, r.expectations.Wait(key, cached, r.opts.Clock.Now()))
 	}
 	if wait == 0 {
-		r.opts.References.seen(placement, last.adding)
-		// A cluster that was not added because a write failed is in no slice that changes,
-		// so no event announces that.
-		r.opts.References.check(ctx, placement.Namespace, last.adding)
-		r.unseen.Forget(placement)
+		r.seen(ctx, placement)
 	}
 	return wait
 }
@@ -195,19 +187,18 @@ func (r *Reconciler) plan(
 		}
 		return writes, 0, nil
 	}
-	of := func(cluster string) selection.Answer {
-		return r.opts.References.of(types.NamespacedName{Namespace: placement.Namespace, Name: cluster})
-	}
 	present := referred(o.current)
-	if err := r.askAbout(ctx, placement.Namespace, present, of); err != nil {
+	if err := r.askAbout(ctx, placement.Namespace, present); err != nil {
 		return nil, 0, err
 	}
 	left, again, err := r.opts.Rule.Leaving(ctx, placement, choice, notChosen(present, choice))
 	if err != nil {
 		return nil, 0, err
 	}
-	want := desiredClusters(present, choice, left, of)
-	if len(o.current) == 0 && !mayBegin(choice, want, r.opts.References.allowsAny()) {
+	want := desiredClusters(present, choice, left, func(cluster string) selection.Answer {
+		return r.referable(placement.Namespace, cluster)
+	})
+	if len(o.current) == 0 && !mayBegin(choice, want, r.mayReferToAny()) {
 		return nil, again, nil
 	}
 	base := baseOf(placement.Name)
@@ -215,29 +206,7 @@ func (r *Reconciler) plan(
 	return desiredWrites(o.current, want, number, o.taken), again, nil
 }
 
-// askAbout has the pairs reconciled that slices refer to although they have no profile, one that
-// is being deleted, or another manager's. While this addon did not run, it did not check that;
-// and before the slices were known, it did not know that they refer to it.
-func (r *Reconciler) askAbout(
-	ctx context.Context, namespace string, present map[string]selection.Group, of answers,
-) error {
-	for cluster := range present {
-		if of(cluster) != selection.Unknown {
-			continue
-		}
-		pair := types.NamespacedName{Namespace: namespace, Name: cluster}
-		profile, err := kube.Get(ctx, r.reader, pair, &inventoryv1alpha1.ClusterProfile{})
-		if err != nil {
-			return err
-		}
-		if profile == nil || !selection.IsOurs(profile) || profile.DeletionTimestamp != nil {
-			r.opts.References.released.Tell(pair)
-		}
-	}
-	return nil
-}
-
-// added returns the clusters that writes add to those that slices refer to.
+// added returns, sorted, the clusters that writes add to those that slices refer to.
 func added(current []slice, writes []write) []string {
 	before := referred(current)
 	clusters := map[string]struct{}{}
@@ -249,16 +218,6 @@ func added(current []slice, writes []write) []string {
 		}
 	}
 	return slices.Sorted(maps.Keys(clusters))
-}
-
-func (r *Reconciler) begin(placement types.NamespacedName, adding []string) bool {
-	if !r.opts.References.begin(placement, adding) {
-		return false
-	}
-	if len(adding) > 0 {
-		r.unseen.Set(placement, unseen{adding: adding})
-	}
-	return true
 }
 
 // wrote records that the cache must show a slice, or no longer show it.

@@ -85,7 +85,7 @@ type Options struct {
 	// providers.
 	Access Access
 
-	// References learns which profiles may be referred to. If nil, nothing refers to profiles.
+	// References are removed before profiles are. If nil, nothing refers to profiles.
 	References References
 
 	// Workers is how many pairs are processed at a time, and WorkersPerNamespace how many
@@ -118,14 +118,9 @@ type Access interface {
 	WaitForSync(ctx context.Context) error
 }
 
-// References are the objects that refer to profiles. They must not refer to a profile that
-// is not complete, or not any more.
+// References are the objects that refer to profiles, to those that may be referred to
+// (selection.Rule.AllowReferences).
 type References interface {
-	// Allow records whether a pair's profile may be referred to: Yes if it is complete, and
-	// No from before it is deleted. While that is Unknown, as at the start, references stay
-	// and none is added. After a No, subscribers are told when nothing refers to it any more.
-	Allow(ctx context.Context, pair types.NamespacedName, answer selection.Answer)
-
 	// Refer returns whether something refers to a pair's profile, which may be gone.
 	Refer(ctx context.Context, pair types.NamespacedName) selection.Answer
 

@@ -110,9 +110,9 @@ func (r *Reconciler) observe(ctx context.Context, pair types.NamespacedName) (pr
 		return profiles.Observed{}, 0, err
 	}
 	o := profiles.Observed{Observation: observation, Pair: pair}
-	o.Referenced = r.isReferenced(ctx, o)
+	o.Orphaned = r.isOrphaned(ctx, o, selected.Answer)
 	next := profiles.NextStep(o, selected.Answer)
-	acting := o.ProfileAPI && (next == profiles.Create || next == profiles.Remove || next == profiles.Release)
+	acting := o.ProfileAPI && (next == profiles.Create || next == profiles.Remove || o.Orphaned)
 	selected, wait, err := r.opts.Rule.Settle(ctx, pair, observation, selected, acting)
 	if wait > 0 || err != nil {
 		return o, wait, err
@@ -153,7 +153,7 @@ func (r *Reconciler) conclude(ctx context.Context, o profiles.Observed, t taken)
 	switch {
 	case t.next == profiles.Refrain || t.next == profiles.UpdateAccess:
 		r.outcomes.Forget(o.Pair)
-		r.holdReferences(ctx, o.Pair)
+		r.allowReferences(o, t)
 		return r.finish(ctx, o.Pair, t)
 	case apierrors.IsAlreadyExists(t.err):
 		// Another client was first, or the response to our own request was lost. The profile's
@@ -167,7 +167,7 @@ func (r *Reconciler) conclude(ctx context.Context, o profiles.Observed, t taken)
 			o.Pair, o.Cluster.ResourceVersion, t.before != nil && t.before != o.Profile && heldBack == 0)
 	}
 	r.record(o.Pair, o, o.Selected, t.problems, t.err)
-	r.allowReferences(ctx, o, t)
+	r.allowReferences(o, t)
 	if t.err == nil && t.next == profiles.Remove {
 		r.outcomes.RemovedInconclusively(
 			o.Pair.Name, o.Selected.Inconclusive, o.Selected.ByAddon, r.opts.Clock.Now())

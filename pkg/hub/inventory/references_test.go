@@ -23,17 +23,14 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 )
 
-// noted records its calls, and refers to one profile or does not.
+// noted records what it is told, and refers to one profile or does not.
 type noted struct {
 	refers bool
+	may    func() selection.Answer
 	said   []selection.Answer
 }
 
 func (n *noted) Subscribe(func(types.NamespacedName)) {}
-
-func (n *noted) Allow(_ context.Context, _ types.NamespacedName, answer selection.Answer) {
-	n.said = append(n.said, answer)
-}
 
 func (n *noted) Refer(context.Context, types.NamespacedName) selection.Answer {
 	if n.refers {
@@ -45,16 +42,21 @@ func (n *noted) Refer(context.Context, types.NamespacedName) selection.Answer {
 func newReferred(t *testing.T) (*stepper, *noted) {
 	s, refs := newStepper(t, mapHub), &noted{}
 	s.r.opts.References = refs
+	refs.may = func() selection.Answer { return s.rule.Referable(s.pair) }
+	refs.said = []selection.Answer{selection.Unknown}
+	s.rule.SubscribeReferences(func(types.NamespacedName) { refs.said = append(refs.said, refs.may()) })
 	return s, refs
 }
 
-// heard compares its calls in this step, without repetitions.
+// heard compares whether there may be references before, during and after this step, without
+// repetitions.
 func (n *noted) heard(t *testing.T, want ...selection.Answer) {
 	t.Helper()
-	if diff := cmp.Diff(want, slices.Compact(n.said)); diff != "" {
+	now := n.may()
+	if diff := cmp.Diff(want, slices.Compact(append(n.said, now))); diff != "" {
 		t.Errorf("said (-want +got):\n%s", diff)
 	}
-	n.said = nil
+	n.said = []selection.Answer{now}
 }
 
 func TestCompleteProfileMayBeReferredTo(t *testing.T) {
@@ -66,7 +68,7 @@ func TestCompleteProfileMayBeReferredTo(t *testing.T) {
 	refs.heard(t, selection.Yes)
 	s.guard.blocked.Store(true)
 	s.settled()
-	refs.heard(t, selection.Unknown)
+	refs.heard(t, selection.Yes, selection.Unknown)
 }
 
 func TestProfileWithoutAccessIsIncomplete(t *testing.T) {
@@ -78,7 +80,7 @@ func TestProfileWithoutAccessIsIncomplete(t *testing.T) {
 	proxy := throughProxy([]byte("CA"), s.c.Name)
 	given.decision = access.Decision{Proxy: access.ProviderState{Known: true, Provider: &proxy}}
 	s.mustStep(patchStatus)
-	refs.heard(t, selection.Yes)
+	refs.heard(t, selection.Unknown, selection.Yes)
 	// For a while it is unknown whether there should be one: the entry stays.
 	given.decision = access.Decision{Lacking: []string{"open-cluster-management"}}
 	s.settled()
@@ -93,11 +95,11 @@ func TestAProfileWaitsForItsReferences(t *testing.T) {
 			refs.heard(t, selection.Unknown, selection.Yes)
 			refs.refers = true
 			s.MustDelete(ocmtest.Addon(s.c.Name))
-			for range 2 {
+			for _, want := range [][]selection.Answer{{selection.Yes, selection.No}, {selection.No}} {
 				if result := s.mustStep(); result != (reconcile.Result{RequeueAfter: 3 * time.Second}) {
 					t.Fatalf("result %+v", result)
 				}
-				refs.heard(t, selection.No)
+				refs.heard(t, want...)
 				s.later(time.Second)
 			}
 			if released {
@@ -133,13 +135,28 @@ func TestReferencesToMissingProfiles(t *testing.T) {
 		refs.refers = true
 		s.MustDelete(ocmtest.Addon(s.c.Name))
 		s.settled()
-		refs.heard(t, selection.No)
+		refs.heard(t, selection.Unknown, selection.No)
+		refs.refers = false
+		s.settled()
+		refs.heard(t, selection.No, selection.Unknown)
 	})
-	t.Run("unless its CRD may have taken what it rests on", func(t *testing.T) {
+	t.Run("unless a CRD may have taken it, or what it rests on", func(t *testing.T) {
+		for _, crd := range []string{
+			"managedclusteraddons.addon.open-cluster-management.io", "clusterprofiles.multicluster.x-k8s.io",
+		} {
+			s, refs := newReferred(t)
+			refs.refers = true
+			s.MustDelete(ocmtest.Addon(s.c.Name))
+			s.cache.missing = crd
+			s.settled()
+			refs.heard(t, selection.Unknown)
+		}
+	})
+	t.Run("unless this addon does not maintain profiles", func(t *testing.T) {
 		s, refs := newReferred(t)
 		refs.refers = true
+		s.guard.blocked.Store(true)
 		s.MustDelete(ocmtest.Addon(s.c.Name))
-		s.cache.missing = "managedclusteraddons.addon.open-cluster-management.io"
 		s.settled()
 		refs.heard(t, selection.Unknown)
 	})
@@ -173,7 +190,7 @@ func TestReferencesToMissingProfiles(t *testing.T) {
 		refs.refers = true
 		s.CleanUp(s.plant("another"))
 		s.settled()
-		refs.heard(t, selection.No)
+		refs.heard(t, selection.Unknown, selection.No)
 	})
 	t.Run("another client deletes it, and its finalizers hold it", func(t *testing.T) {
 		s, refs := newReferred(t)
@@ -184,7 +201,7 @@ func TestReferencesToMissingProfiles(t *testing.T) {
 		refs.heard(t, selection.Unknown, selection.Yes)
 		refs.refers = true
 		s.settled()
-		refs.heard(t, selection.No)
+		refs.heard(t, selection.Yes, selection.No)
 	})
 	t.Run("ours without the mark is left alone, and with it what refers to it", func(t *testing.T) {
 		s, refs := newReferred(t)
@@ -211,12 +228,14 @@ func TestAProfileCreatedHalfwayMayNotBeReferredTo(t *testing.T) {
 	refs.heard(t, selection.Unknown)
 	s.wire.Fail(nil)
 	s.mustStep(patchStatus)
-	refs.heard(t, selection.Yes)
+	refs.heard(t, selection.Unknown, selection.Yes)
 }
 
 func TestMayBeReferredTo(t *testing.T) {
 	profile, unmarked := ocmtest.OurProfile("ns", "c"), ocmtest.OurProfile("ns", "c")
 	delete(unmarked.Labels, "app.kubernetes.io/managed-by")
+	others := ocmtest.ForeignProfile("ns", "c")
+	const orphaned = "referred to, but not there"
 	failed := errors.New("failed")
 	tests := map[string]struct {
 		answer  selection.Answer
@@ -233,13 +252,16 @@ func TestMayBeReferredTo(t *testing.T) {
 		"adopted halfway":            {selection.Yes, profile, taken{profiles.Update, unmarked, nil, failed}, selection.Unknown},
 		"kept for now":               {selection.Unknown, profile, taken{profiles.Update, profile, nil, nil}, selection.Unknown},
 		"deleted":                    {selection.No, profile, taken{profiles.Remove, profile, nil, nil}, selection.No},
-		"referred to, but not there": {selection.No, nil, taken{next: profiles.Release}, selection.No},
+		orphaned:                     {selection.No, nil, taken{next: profiles.Leave}, selection.No},
 		"not there":                  {selection.No, nil, taken{next: profiles.Leave}, selection.Unknown},
+		"another manager's":          {selection.Yes, others, taken{next: profiles.Leave}, selection.No},
+		"another's, gate on":         {selection.Yes, others, taken{next: profiles.Refrain}, selection.Unknown},
+		"complete, gate on":          {selection.Yes, profile, taken{next: profiles.UpdateAccess}, selection.Unknown},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			o := profiles.Observed{Observation: selection.Observation{Profile: test.profile}}
-			o.Selected.Answer = test.answer
+			o.Selected.Answer, o.Orphaned = test.answer, name == orphaned
 			if got := mayBeReferredTo(o, test.taken); got != test.want {
 				t.Errorf("answer %d, want %d", got, test.want)
 			}

@@ -2,6 +2,7 @@ package selection
 
 import (
 	"context"
+	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -16,18 +17,25 @@ import (
 // no entry.
 type changeTracker struct {
 	changed     kube.Subscribers[types.NamespacedName]
+	references  kube.Subscribers[types.NamespacedName] // notified of what AllowReferences records
 	early       kube.Subscribers[types.NamespacedName] // notified of events
 	definitions kube.Subscribers[context.Context]      // notified of CRDs
 	install     kube.Subscribers[string]               // notified of the install strategy's Placements, by namespace
 	pairs       kube.Memory[types.NamespacedName, trackedState]
+
+	referable atomic.Int64 // number of pairs that may be referred to
 }
 
 // trackedState is the part of a pair's state whose changes are announced.
 type trackedState struct {
-	answer      rule.Answer
-	profile     types.UID
-	marked      bool
-	terminating bool
+	answer  rule.Answer
+	profile trackedProfile // the zero value if there is none
+	refer   rule.Answer    // whether PlacementDecisions may refer to the profile
+}
+
+type trackedProfile struct {
+	uid                 types.UID
+	marked, terminating bool
 }
 
 // unselected is the state of a pair that has no entry: an unseen pair that is unselected
@@ -37,39 +45,56 @@ var unselected = trackedState{answer: rule.No}
 // doubt records that a subscriber knows that a pair's answer is unknown, so that it is
 // notified of the next one.
 func (t *changeTracker) doubt(pair types.NamespacedName) {
-	if !t.changed.Any() {
-		return
-	}
-	t.pairs.Update(pair, func(state trackedState, known bool) (trackedState, bool) {
-		if !known {
-			state = unselected
-		}
-		state.answer = rule.Unknown
-		return state, true
-	})
+	t.update(pair, func(state *trackedState) { state.answer = rule.Unknown })
 }
 
 // track records a pair's answer and profile (nil: none), and tells subscribers of a change.
-// Without subscribers it records nothing.
+// Whether PlacementDecisions may refer to a profile is forgotten with that. If it was recorded
+// before the cache showed a profile, it is about the one that has been created.
 func (t *changeTracker) track(
 	pair types.NamespacedName, answer rule.Answer, profile *inventoryv1alpha1.ClusterProfile,
 ) {
-	if !t.changed.Any() {
-		return
-	}
-	now := trackedState{answer: answer}
+	var now trackedProfile
 	if profile != nil {
-		now.profile, now.marked, now.terminating = profile.UID, rule.IsMarked(profile), profile.DeletionTimestamp != nil
+		now = trackedProfile{profile.UID, rule.IsMarked(profile), profile.DeletionTimestamp != nil}
 	}
-	var isNew bool
-	t.pairs.Update(pair, func(before trackedState, known bool) (trackedState, bool) {
-		if !known {
-			before = unselected
+	if before := t.update(pair, func(state *trackedState) {
+		if state.profile != now && state.profile != (trackedProfile{}) {
+			state.refer = rule.Unknown
 		}
-		isNew = before != now
-		return now, now != unselected
-	})
-	if isNew {
+		state.answer, state.profile = answer, now
+	}); before.answer != answer || before.profile != now {
 		t.changed.Tell(pair)
 	}
+}
+
+// allow records whether PlacementDecisions may refer to a pair's profile, and tells their
+// subscribers of a change.
+func (t *changeTracker) allow(pair types.NamespacedName, answer rule.Answer) {
+	if before := t.update(pair, func(state *trackedState) { state.refer = answer }); before.refer != answer {
+		t.references.Tell(pair)
+	}
+}
+
+// update changes a pair's state, and returns the one before. Without subscribers it records
+// nothing.
+func (t *changeTracker) update(pair types.NamespacedName, change func(*trackedState)) (before trackedState) {
+	if !t.changed.Any() && !t.references.Any() {
+		return before
+	}
+	t.pairs.Update(pair, func(now trackedState, known bool) (trackedState, bool) {
+		if !known {
+			now = unselected
+		}
+		before = now
+		change(&now)
+		if before.refer == rule.Yes {
+			t.referable.Add(-1)
+		}
+		if now.refer == rule.Yes {
+			t.referable.Add(1)
+		}
+		return now, now != unselected
+	})
+	return before
 }

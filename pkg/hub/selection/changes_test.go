@@ -85,3 +85,56 @@ func TestChangeTracker(t *testing.T) {
 		t.Error("a pair that is not selected and has no profile must leave no memory")
 	}
 }
+
+func TestTrackerForgetsReferencesWithTheProfile(t *testing.T) {
+	profile := ocmtest.OurProfile("ns", "c")
+	profile.UID = "1"
+	another := profile.DeepCopy()
+	another.UID = "2"
+	unmarked, going := another.DeepCopy(), another.DeepCopy()
+	unmarked.Labels = nil
+	going.DeletionTimestamp = &metav1.Time{}
+	pair := types.NamespacedName{Namespace: "ns", Name: "c"}
+	r := &Rule{changes: &changeTracker{}}
+	r.AllowReferences(pair, rule.Yes)
+	if r.Referable(pair) != rule.Unknown || r.changes.pairs.Len() != 0 {
+		t.Error("without subscribers nothing is remembered")
+	}
+	told, changed := 0, 0
+	r.SubscribeReferences(func(types.NamespacedName) { told++ })
+	r.Subscribe(func(types.NamespacedName) { changed++ })
+	for _, step := range []struct {
+		what    string
+		profile *inventoryv1alpha1.ClusterProfile
+		allow   rule.Answer // after it; if it is Unknown, nothing is said
+		tracked rule.Answer // before that
+		changed bool
+	}{
+		{what: "selected, and created", allow: rule.Yes, changed: true},
+		{what: "the cache does not show it yet", tracked: rule.Yes},
+		{what: "the cache shows it", profile: profile, tracked: rule.Yes, changed: true},
+		{what: "it stays", profile: profile, tracked: rule.Yes},
+		{what: "it was replaced", profile: another, allow: rule.Yes, changed: true},
+		{what: "it lost the mark", profile: unmarked, allow: rule.No, changed: true},
+		{what: "it stays without the mark", profile: unmarked, tracked: rule.No},
+		{what: "it is being deleted", profile: going, allow: rule.Yes, changed: true},
+		{what: "it has vanished", changed: true},
+	} {
+		told, changed = 0, 0
+		r.Track(pair, rule.Yes, step.profile)
+		if got := r.Referable(pair); got != step.tracked || r.AnyReferable() != (got == rule.Yes) || told != 0 {
+			t.Errorf("%s: %d, any: %t, told %d; want %d", step.what, got, r.AnyReferable(), told, step.tracked)
+		}
+		if step.allow != rule.Unknown {
+			r.AllowReferences(pair, step.allow)
+			r.AllowReferences(pair, step.allow)
+		}
+		if wants := step.allow != rule.Unknown; (told == 1) != wants || (changed == 1) != step.changed {
+			t.Errorf("%s: told %d, changed %d", step.what, told, changed)
+		}
+	}
+	r.Track(pair, rule.No, nil)
+	if r.changes.pairs.Len() != 0 {
+		t.Error("a pair that is not selected and has no profile must leave no memory")
+	}
+}

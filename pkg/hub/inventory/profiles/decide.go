@@ -30,9 +30,9 @@ type Observed struct {
 	// Member is the cluster's member id. If nothing is known, it has the one that it asks for.
 	Member MemberID
 
-	// Referenced is true if something refers to the profile although it does not exist, is
-	// not ours, or is being deleted. It is not determined for other profiles.
-	Referenced bool
+	// Orphaned is true if something refers to a profile that is missing and, before the answer
+	// has settled, must be.
+	Orphaned bool
 }
 
 // Verdict is a guard's verdict. If it does not allow writing, Reason and Message
@@ -57,7 +57,6 @@ const (
 	Create
 	Update // adopts a profile without our mark
 	Remove
-	Release // removes references to a profile that does not exist or is not ours
 
 	Refrain      // leaves everything as it is, since this addon cannot or may not maintain profiles
 	UpdateAccess // updates only the access providers
@@ -88,13 +87,7 @@ func NextStep(o Observed, answer selection.Answer) Step {
 		if answer == selection.Yes {
 			return Create
 		}
-		if answer == selection.No && o.Referenced {
-			return Release
-		}
-	case !selection.IsOurs(o.Profile), o.Profile.DeletionTimestamp != nil:
-		if o.Referenced {
-			return Release
-		}
+	case IsLost(o.Profile):
 	case answer == selection.Yes:
 		return Update
 	case !selection.IsMarked(o.Profile):
@@ -111,7 +104,7 @@ func NextStep(o Observed, answer selection.Answer) Step {
 // edit.
 func PriorityOf(next Step, exists, wasInPlace bool) int {
 	switch {
-	case next == Remove, next == Release:
+	case next == Remove:
 		return watch.PriorityHigh
 	case exists, wasInPlace:
 		return watch.PriorityNormal
@@ -142,6 +135,11 @@ func IsWhole(o Observed) bool {
 			return entry.Name == name
 		})
 	})
+}
+
+// IsLost reports whether a profile is being deleted, or another manager's.
+func IsLost(profile *inventoryv1alpha1.ClusterProfile) bool {
+	return profile != nil && (!selection.IsOurs(profile) || profile.DeletionTimestamp != nil)
 }
 
 // IsTerminating reports whether a namespace is known to be being deleted.

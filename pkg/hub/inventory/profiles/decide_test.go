@@ -48,7 +48,6 @@ func TestNextStep(t *testing.T) {
 	going := func(o *Observed) { o.Profile.DeletionTimestamp = &now }
 	terminating := func(o *Observed) { o.Namespace.DeletionTimestamp = &now }
 	noAddon := func(o *Observed) { o.Addon = nil }
-	referenced := func(o *Observed) { o.Referenced = true }
 
 	tests := map[string]struct {
 		o                 Observed
@@ -56,13 +55,6 @@ func TestNextStep(t *testing.T) {
 	}{
 		"no profile":                         {o: situation(), onYes: Create, onNo: Leave, onUn: Leave},
 		"no profile, the namespace is going": {o: situation(terminating), onYes: Leave, onNo: Leave, onUn: Leave},
-		"no profile, but references":         {o: situation(referenced), onYes: Create, onNo: Release, onUn: Leave},
-		"being deleted, and references": {o: situation(have(profile(ours, true)), going, referenced),
-			onYes: Release, onNo: Release, onUn: Release},
-		"another manager's, and references": {o: situation(have(profile("another", false)), referenced),
-			onYes: Release, onNo: Release, onUn: Release},
-		"references in a namespace that is going": {o: situation(terminating, referenced),
-			onYes: Leave, onNo: Leave, onUn: Leave},
 		"our profile": {o: situation(have(profile(ours, true))),
 			onYes: Update, onNo: Remove, onUn: Update},
 		"our profile, the cluster left": {o: situation(have(profile(ours, true)), noAddon),
