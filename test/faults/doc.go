@@ -201,7 +201,7 @@
 // the oracles: refused attempts to write the unserved kind are counted for each object, at most
 // twelve, and not as writes. Profiles that went with their CRD count as neither deleted nor created
 // if each comes again, once; what that takes may be written besides. Meanwhile, PlacementDecisions
-// may lack them. Copies of tokens stay. After five seconds without ClusterProfiles, two more writes of
+// may lack them. Copies of tokens stay. After five seconds without one of these kinds, two more writes of
 // each addon's status may say so. RoleBindings that the reference deletes and creates again may stay if
 // ManagedServiceAccounts are not served or recreated: any account that is restored may need them.
 //
