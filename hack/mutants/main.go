@@ -107,7 +107,6 @@ var reasons = []reason{
 	{`[lL]agging|[lL]ags`, lacking, "no cache is older than the process"},
 	{`IsOlder`, lacking, "CRDs are not all recreated together; otherwise their ages show a restore"},
 	{`numberOf`, lacking, "the names of fewer than ten slices sort like their numbers"},
-	{`ProfileAPI|Ready\(\)|prepared`, lacking, "the hub serves ClusterProfiles, and the rule is prepared"},
 	{`InInventory`, lacking, "it decides about the content of profiles, and for how long an absence is remembered"},
 	{`mayChoose|[mM]ayHide|leftMoving .left > 0`, lacking,
 		"no cluster is chosen again between the end of its absence and the live read of its slices"},
@@ -117,8 +116,6 @@ var reasons = []reason{
 		"no Placement vanishes for less than ten seconds while another one is left in its namespace"},
 	{`install\.go:\d+ (installation|liveInstallation)`, lacking,
 		"the slices of the install strategy's Placement are not full, so nothing is read live"},
-	{`InstallationOf .*MayMove`, lacking, "the install strategy's Placement has one slice"},
-	{`Choice .*DeletionTimestamp`, lacking, "no finalizer holds a Placement"},
 	{`draining|paused|o\.unknown|RequireTarget|named\.Is|ErrProfilesUnserved|IsUncached|isNamespace|MaxNameBytes|t\.err`,
 		lacking, "no cleanup, no second syncer, no account without namespaces, and no bad name or read"},
 	{`observeDefinition .(isIncomplete|!o\.restoring|acting|err != nil|o\.restoring)`, lacking,
@@ -126,7 +123,8 @@ var reasons = []reason{
 	{`observeTarget .(isThere|acting)`, lacking, "the rival has no copy whose withdrawal must wait"},
 	{`Selected .result\.Answer != rule\.No`, cheaper,
 		"it only says when to look again; of an API that is not served, nothing is selected before"},
-	{`served|d\.started|Refer .!known`, lacking, "PlacementDecisions are served and known from the start"},
+	{`served|d\.started|Refer .!known|referring .err == nil`, lacking,
+		"PlacementDecisions are served and known from the start"},
 	{`mayAttempt|mayHold|takesAway|isFound|unconfirmed skips|!r\.unconfirmed`, cheaper,
 		"it orders work, or repeats an attempt that failed"},
 	{`countedEnd|found\.Next`, lacking, "no token expires"},
@@ -135,8 +133,9 @@ var reasons = []reason{
 	{`ChosenClusters .*Index`, lacking, "no cluster is in two groups"},
 	{`Choice .(err != nil|o\.Placement == nil|live != nil)`, lacking, "no cache is older than the process; no read fails"},
 
-	{`generalProblems|interestedBindings|decideFinally .found\.Problem|reason|uncounted|contested|silent|o\.account != nil|maxReasons|more > 0|` +
-		`reportedIn|bindingsAnswer .*union == No`, wording, "conditions and events mention it"},
+	{`generalProblems|interestedBindings|decideFinally .found\.Problem|reason|uncounted|contested|silent|` +
+		`o\.account != nil|maxReasons|more > 0|reportedIn|bindingsAnswer .*union == No`, wording,
+		"conditions and events mention it"},
 
 	{`decideFinally .!d\.needsCopy|current|mayWrite|allHold|hasCopies|finding\.Problem|len\(left\) == 0`, cheaper,
 		"without it, the token or CRDs are read more often"},
@@ -152,13 +151,13 @@ var reasons = []reason{
 		implied, "slices that are taken for unfinished only keep a profile for longer, at most two minutes"},
 	{`confirmed .result\.Going`, implied,
 		"while objects may be restored, the rule itself says Unknown, and the cache was filled from another CRD"},
-	{`neededGrants .p\.token != refused`, implied, "the copies of a refused token are withdrawn, and so is the right to them"},
+	{`neededGrants .p\.token != refused`, implied,
+		"the copies of a refused token are withdrawn, and so is the right to them"},
 	{`settleAddon .*(ByPlacement|wait > 0|err != nil|rest\.Answer)`, implied,
 		"a profile only stays for longer, at most two minutes: the install strategy may create the addon again"},
 	{`Choice .(err != nil . . )?choice\.Answer != rule\.No`, implied,
 		"a deletion that is recorded too early is confirmed by another read"},
 	{`Observe .*rule\.Unknown`, implied, "the event of the slice that names a cluster ends its absence, too"},
-	{`decideAll .r\.Answer == Unknown|decideAll .o\.Restoring`, implied, "only an Unknown is read as untrusted"},
 }
 
 // unexplained is the kind of a clause that nothing finds, for no known reason.

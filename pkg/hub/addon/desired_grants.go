@@ -55,7 +55,7 @@ func grantLabels() map[string]string {
 	return map[string]string{contract.LabelManagedBy: contract.ManagedBy}
 }
 
-// sharedLabels are the labels that the cached RoleBindings of all clusters share. Nobody changes them.
+// sharedLabels are the labels that the cached RoleBindings of all clusters share, and that must not be changed.
 var sharedLabels = grantLabels()
 
 // trimGrant keeps what a RoleBinding is compared by.

@@ -45,7 +45,8 @@ func (g *Grants) Reconcile(ctx context.Context, req reconcile.Request) (reconcil
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	return reconcile.Result{RequeueAfter: g.written.Wait(req.NamespacedName, kube.ObjectOrNil(current), g.clock.Now())}, nil
+	left := g.written.Wait(req.NamespacedName, kube.ObjectOrNil(current), g.clock.Now())
+	return reconcile.Result{RequeueAfter: left}, nil
 }
 
 // keep ensures, removes or leaves a RoleBinding.
