@@ -411,7 +411,9 @@ func (w *World) releaseFirst(s *State, pair types.NamespacedName, next verb) boo
 	case references == nil:
 		return true
 	case next == create:
-		w.Rule.AllowReferences(pair, selection.Unknown)
+		if w.Rule.Referable(pair) == selection.Yes {
+			w.Rule.AllowReferences(pair, selection.Unknown)
+		}
 		return true
 	case next != remove:
 		return true

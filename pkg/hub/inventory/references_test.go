@@ -25,18 +25,23 @@ import (
 
 // noted records what it is told, and refers to one profile or does not.
 type noted struct {
-	refers bool
-	may    func() selection.Answer
-	said   []selection.Answer
+	refers, isUnknown bool
+
+	may  func() selection.Answer
+	said []selection.Answer
 }
 
 func (n *noted) Subscribe(func(types.NamespacedName)) {}
 
 func (n *noted) Refer(context.Context, types.NamespacedName) selection.Answer {
-	if n.refers {
+	switch {
+	case n.isUnknown:
+		return selection.Unknown
+	case n.refers:
 		return selection.Yes
+	default:
+		return selection.No
 	}
-	return selection.No
 }
 
 func newReferred(t *testing.T) (*stepper, *noted) {
@@ -95,8 +100,9 @@ func TestAProfileWaitsForItsReferences(t *testing.T) {
 			refs.heard(t, selection.Unknown, selection.Yes)
 			refs.refers = true
 			s.MustDelete(ocmtest.Addon(s.c.Name))
-			for _, want := range [][]selection.Answer{{selection.Yes, selection.No}, {selection.No}} {
-				if result := s.mustStep(); result != (reconcile.Result{RequeueAfter: 3 * time.Second}) {
+			for i, want := range [][]selection.Answer{{selection.Yes, selection.No}, {selection.No}} {
+				left := 3*time.Second - time.Duration(i)*time.Second
+				if result := s.mustStep(); result != (reconcile.Result{RequeueAfter: left}) {
 					t.Fatalf("result %+v", result)
 				}
 				refs.heard(t, want...)
@@ -176,7 +182,7 @@ func TestReferencesToMissingProfiles(t *testing.T) {
 			return apitest.Fault{}
 		})
 		for _, want := range [][]selection.Answer{
-			{selection.Unknown}, {selection.Unknown}, {selection.Unknown, selection.No},
+			{selection.Unknown}, {selection.Unknown}, {selection.Unknown, selection.No}, {selection.No},
 		} {
 			if _, err := s.step(); err == nil {
 				t.Fatal("it was created")
@@ -222,20 +228,47 @@ func TestAProfileCreatedHalfwayMayNotBeReferredTo(t *testing.T) {
 		}
 		return apitest.Fault{}
 	})
-	if _, err := s.step(); err == nil {
-		t.Fatal("its status was written")
+	for range 3 {
+		if _, err := s.step(); err == nil {
+			t.Fatal("its status was written")
+		}
+		refs.heard(t, selection.Unknown)
 	}
-	refs.heard(t, selection.Unknown)
 	s.wire.Fail(nil)
 	s.mustStep(patchStatus)
 	refs.heard(t, selection.Unknown, selection.Yes)
+}
+
+// TestAnAdoptedProfileIsReferredToOnce: the cache shows the mark after it was recorded that there may be
+// references.
+func TestAnAdoptedProfileIsReferredToOnce(t *testing.T) {
+	s, refs := newReferred(t)
+	s.CleanUp(s.plant("open-cluster-management"))
+	s.mustStep(patchMain, patchStatus)
+	refs.heard(t, selection.Unknown, selection.Yes)
+	s.settled()
+	refs.heard(t, selection.Yes)
+}
+
+// TestWhatRefersToAProfileIsAskedAgainSoon: the PlacementDecisions are known a second or two after a start.
+func TestWhatRefersToAProfileIsAskedAgainSoon(t *testing.T) {
+	s, refs := newReferred(t)
+	s.mustStep(post, patchStatus)
+	refs.isUnknown = true
+	s.MustDelete(ocmtest.Addon(s.c.Name))
+	if result := s.mustStep(); result != (reconcile.Result{RequeueAfter: time.Second}) {
+		t.Fatalf("result %+v", result)
+	}
+	refs.isUnknown = false
+	s.later(time.Second)
+	s.mustStep(del)
 }
 
 func TestMayBeReferredTo(t *testing.T) {
 	profile, unmarked := ocmtest.OurProfile("ns", "c"), ocmtest.OurProfile("ns", "c")
 	delete(unmarked.Labels, "app.kubernetes.io/managed-by")
 	others := ocmtest.ForeignProfile("ns", "c")
-	const orphaned = "referred to, but not there"
+	const orphaned, complete = "referred to, but not there", "not up to date, and was complete before"
 	failed := errors.New("failed")
 	tests := map[string]struct {
 		answer  selection.Answer
@@ -247,7 +280,8 @@ func TestMayBeReferredTo(t *testing.T) {
 		"created without its status": {selection.Yes, profile, taken{next: profiles.Create, err: failed}, selection.Unknown},
 		"not created":                {selection.Yes, nil, taken{next: profiles.Create, err: failed}, selection.Unknown},
 		"up to date":                 {selection.Yes, profile, taken{profiles.Update, profile, nil, nil}, selection.Yes},
-		"not up to date":             {selection.Yes, profile, taken{profiles.Update, profile, nil, failed}, selection.Yes},
+		complete:                     {selection.Yes, profile, taken{profiles.Update, profile, nil, failed}, selection.Yes},
+		"not up to date":             {selection.Yes, profile, taken{profiles.Update, profile, nil, failed}, selection.Unknown},
 		"adopted":                    {selection.Yes, profile, taken{profiles.Update, unmarked, nil, nil}, selection.Yes},
 		"adopted halfway":            {selection.Yes, profile, taken{profiles.Update, unmarked, nil, failed}, selection.Unknown},
 		"kept for now":               {selection.Unknown, profile, taken{profiles.Update, profile, nil, nil}, selection.Unknown},
@@ -262,7 +296,11 @@ func TestMayBeReferredTo(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o := profiles.Observed{Observation: selection.Observation{Profile: test.profile}}
 			o.Selected.Answer, o.Orphaned = test.answer, name == orphaned
-			if got := mayBeReferredTo(o, test.taken); got != test.want {
+			before := selection.Unknown
+			if name == complete {
+				before = selection.Yes
+			}
+			if got := mayBeReferredTo(o, test.taken, before); got != test.want {
 				t.Errorf("answer %d, want %d", got, test.want)
 			}
 		})

@@ -38,6 +38,11 @@ type trackedProfile struct {
 	marked, terminating bool
 }
 
+// isLost reports whether a profile was there before, and is no longer the same or as good.
+func (p trackedProfile) isLost(now trackedProfile) bool {
+	return p.uid != "" && (now.uid != p.uid || p.marked && !now.marked || now.terminating && !p.terminating)
+}
+
 // unselected is the state of a pair that has no entry: an unseen pair that is unselected
 // and has no profile triggers nothing.
 var unselected = trackedState{answer: rule.No}
@@ -49,8 +54,9 @@ func (t *changeTracker) doubt(pair types.NamespacedName) {
 }
 
 // track records a pair's answer and profile (nil: none), and tells subscribers of a change.
-// Whether PlacementDecisions may refer to a profile is forgotten with that. If it was recorded
-// before the cache showed a profile, it is about the one that has been created.
+// Whether PlacementDecisions may refer to a profile is forgotten when that is replaced, loses the mark or
+// begins to be deleted. If it was recorded before the cache showed a profile, it is about the one that
+// has been created.
 func (t *changeTracker) track(
 	pair types.NamespacedName, answer rule.Answer, profile *inventoryv1alpha1.ClusterProfile,
 ) {
@@ -59,7 +65,7 @@ func (t *changeTracker) track(
 		now = trackedProfile{profile.UID, rule.IsMarked(profile), profile.DeletionTimestamp != nil}
 	}
 	if before := t.update(pair, func(state *trackedState) {
-		if state.profile != now && state.profile != (trackedProfile{}) {
+		if state.profile.isLost(now) {
 			state.refer = rule.Unknown
 		}
 		state.answer, state.profile = answer, now
