@@ -253,11 +253,13 @@ func (r *Reconciler) apply(ctx context.Context, o *profiles.Observed) ([]string,
 	if profiles.IsAsDesired(o.Profile, desired) {
 		return problems, nil
 	}
-	switch old, err := r.opts.Rule.IsOutdated(ctx, o.Observation); {
-	case err != nil:
-		return problems, err
-	case old: // a manager before this one may have written what is newer
-		return problems, &kube.HeldBackError{Wait: selection.LagRecheck}
+	if o.Profile != nil {
+		switch old, err := r.opts.Rule.IsOutdated(ctx, o.Observation); {
+		case err != nil:
+			return problems, err
+		case old: // a manager before this one may have written what is newer
+			return problems, &kube.HeldBackError{Wait: selection.LagRecheck}
+		}
 	}
 	if err := r.checkBudget(*o); err != nil {
 		return problems, r.applyUrgent(ctx, o, desire, err)

@@ -1178,8 +1178,11 @@ func TestAnOldCacheOfClustersBringsNoOldValueBack(t *testing.T) {
 		s.cache.cluster = nil
 		s.settled()
 
-		// What the hub itself has is written, although the cache cannot be trusted yet.
+		// What the hub itself has is written, although the cache cannot be trusted yet. A cache that is newer
+		// than what was read a moment ago is not asked about again.
 		s.claims(ocmtest.Claim("a", "3"), ocmtest.Claim("b", "2"))
+		s.mustStep(patchStatus)
+		s.claims(ocmtest.Claim("a", "4"), ocmtest.Claim("b", "2"))
 		s.mustStep(patchStatus)
 		s.settled()
 	})

@@ -228,17 +228,22 @@ func (r *Rule) readRegistration(ctx context.Context, o *rule.Observation) (same 
 	return err == nil && o.Addon != nil && o.Addon.UID == addon.UID, err
 }
 
-// IsOutdated reports whether an observed cluster is not as it is on the hub. Only a cache that may be
-// older than this process is doubted, so it reads nothing otherwise.
+// IsOutdated reports whether the hub has a newer version of an observed cluster. Only a cache that may be
+// older than this process is doubted, so it reads nothing otherwise, and then once a second at most.
 func (r *Rule) IsOutdated(ctx context.Context, o rule.Observation) (bool, error) {
 	if o.Cluster == nil || !o.Lagging.Any(rule.ClusterCRD) {
 		return false, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, liveTimeout)
-	defer cancel()
-	live, err := readObject[clusterv1.ManagedCluster](
-		ctx, r.granting.reader, types.NamespacedName{Name: o.Name}, &clusterv1.ManagedClusterList{})
-	return live == nil || live.ResourceVersion != o.Cluster.ResourceVersion, err
+	key, since := types.NamespacedName{Name: o.Name}, r.granting.recent(time.Time{})
+	found, err := r.granting.shared(ctx, "version of cluster "+o.Name, since, func(ctx context.Context) (any, error) {
+		clusters := kube.PartialList(clusterKind("v1", "ManagedCluster"))
+		return readObject[metav1.PartialObjectMetadata](ctx, r.granting.reader, key, clusters)
+	})
+	if err != nil {
+		return false, err
+	}
+	live := found.(*metav1.PartialObjectMetadata)
+	return live == nil || kube.IsNewer(live.ResourceVersion, o.Cluster.ResourceVersion), nil
 }
 
 func (r *Rule) observeLivePlacements(
