@@ -785,7 +785,7 @@ func accountScenarios() []orders.Scenario {
 				{Name: "issue another token", If: exists, Do: func(s *orders.State) { issue(s, 1) }},
 			},
 		},
-		colliding(began, both), doubting(began, both), losingAccounts(began, both), losingInSteps(began, both),
+		colliding(began, both), doubting(began, both), losingAccounts(began, both), losingInSteps(began, both), restoring(began, both),
 		boundFirst(began, both), unboundFirst(began, both), slicing(), installing(), refusing(began, both),
 		{
 			Name: "choosing with its account", Pairs: both[:1], Budget: 3, Tick: 2 * time.Second, Ticks: 1, Crashes: 1,
@@ -1016,6 +1016,25 @@ func refusing(began func(*orders.State), both []types.NamespacedName) orders.Sce
 			orders.Deletes(orders.Copies, theAccount.Namespace, theAccount.Name),
 			orders.Changes(orders.Accounts, theAccount.Namespace, theAccount.Name, "withdraw the token of",
 				func(a *authv1beta1.ManagedServiceAccount) { a.Status.TokenSecretRef = nil }),
+		},
+	}
+}
+
+// restoring: the CRD of accounts was recreated, and the account is there again, without its status.
+func restoring(began func(*orders.State), both []types.NamespacedName) orders.Scenario {
+	return orders.Scenario{
+		Name: "restoring an account", Pairs: both[:1], Budget: 1, Tick: 11 * time.Second, Ticks: 0, Crashes: 0,
+		Begin: func(s *orders.State) {
+			began(s)
+			s.AddDefinition(source.AccountCRD)
+			copied(s, both[0])
+		},
+		Changes: []orders.Change{
+			{Name: "replace the CRD and the account", Do: func(s *orders.State) {
+				orders.Loses(source.AccountCRD, orders.Accounts).Do(s)
+				orders.Recreates(source.AccountCRD).Do(s)
+				addAccount(s, theAccount, "n1,n2")
+			}},
 		},
 	}
 }
