@@ -155,7 +155,7 @@ var reasons = []reason{
 		"the copies of a refused token are withdrawn, and so is the right to them"},
 	{`settleAddon .*(ByPlacement|wait > 0|err != nil|rest\.Answer)`, implied,
 		"a profile only stays for longer, at most two minutes: the install strategy may create the addon again"},
-	{`Choice .(err != nil . . )?choice\.Answer != rule\.No`, implied,
+	{`Choice .choice\.Answer != rule\.No`, implied,
 		"a deletion that is recorded too early is confirmed by another read"},
 	{`Observe .*rule\.Unknown`, implied, "the event of the slice that names a cluster ends its absence, too"},
 }

@@ -102,16 +102,23 @@ func (s *State) Delivering(kind Kind) bool { return len(s.queue[kind]) > 0 }
 
 func (s *State) isIdle() bool { return s.isDelivered() && len(s.pending) == 0 }
 
-// vanished records in which tick a publishing Placement has vanished from the caches.
-func (s *State) vanished(namespace string, tick int) {
+// update changes what is known about each pair.
+func (s *State) update(change func(pair types.NamespacedName, now *sighting)) {
 	next := maps.Clone(s.seen)
 	for pair, now := range next {
-		if pair.Namespace == namespace {
-			now.narrowed = tick
-			next[pair] = now
-		}
+		change(pair, &now)
+		next[pair] = now
 	}
 	s.seen = next
+}
+
+// vanished records in which tick a publishing Placement has vanished from the caches.
+func (s *State) vanished(namespace string, tick int) {
+	s.update(func(pair types.NamespacedName, now *sighting) {
+		if pair.Namespace == namespace {
+			now.narrowed = tick
+		}
+	})
 }
 
 // relist makes the caches show what is on the hub.
@@ -123,14 +130,9 @@ func (s *State) relist() {
 
 // registered forgets what a cluster was entitled to that had the name before.
 func (s *State) registered(cluster string) {
-	next := maps.Clone(s.seen)
-	for pair, now := range next {
-		if pair.Name == cluster {
-			now.yes = false
-			next[pair] = now
-		}
-	}
-	s.seen = next
+	s.update(func(pair types.NamespacedName, now *sighting) {
+		now.yes = now.yes && pair.Name != cluster
+	})
 }
 
 // witness records what the truth says about each pair.
@@ -143,8 +145,7 @@ func (s *State) witness() {
 
 // note records what truth and caches say. afresh forgets what the truth said before.
 func (s *State) note(afresh bool) {
-	next := maps.Clone(s.seen)
-	for pair, now := range next {
+	s.update(func(pair types.NamespacedName, now *sighting) {
 		if afresh {
 			now.yes, now.no = false, false
 		}
@@ -159,9 +160,7 @@ func (s *State) note(afresh bool) {
 		if s.shown(pair) != no {
 			now.stirred = s.ticks
 		}
-		next[pair] = now
-	}
-	s.seen = next
+	})
 }
 
 // begin makes a state, of which everything on the hub has been delivered, the first.

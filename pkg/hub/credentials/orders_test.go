@@ -785,8 +785,9 @@ func accountScenarios() []orders.Scenario {
 				{Name: "issue another token", If: exists, Do: func(s *orders.State) { issue(s, 1) }},
 			},
 		},
-		colliding(began, both), doubting(began, both), losingAccounts(began, both), losingInSteps(began, both), restoring(began, both),
-		boundFirst(began, both), unboundFirst(began, both), slicing(), installing(), refusing(began, both),
+		colliding(began, both), doubting(began, both), losingAccounts(began, both), losingInSteps(began, both),
+		restoring(began, both), boundFirst(began, both), unboundFirst(began, both), refusing(began, both),
+		withAccount(orders.Slicing()), installing(),
 		{
 			Name: "choosing with its account", Pairs: both[:1], Budget: 3, Tick: 2 * time.Second, Ticks: 1, Crashes: 1,
 			Begin: func(s *orders.State) {
@@ -970,13 +971,12 @@ func moveTo(set string) func(*orders.State) {
 	}
 }
 
-// slicing: the cluster moves between the slices of a Placement.
-func slicing() orders.Scenario {
-	scenario := orders.Slicing()
-	scenario.Name, scenario.Pairs, scenario.Crashes = "slicing with its account", scenario.Pairs[:1], 0
-	placed := scenario.Begin
+// withAccount adds an account, and its copy, to a scenario of one cluster.
+func withAccount(scenario orders.Scenario) orders.Scenario {
+	scenario.Name, scenario.Pairs, scenario.Crashes = scenario.Name+" with its account", scenario.Pairs[:1], 0
+	begin := scenario.Begin
 	scenario.Begin = func(s *orders.State) {
-		placed(s)
+		begin(s)
 		addAccount(s, theAccount, "n1")
 		issue(s, 0)
 		writeReport(s, 0)
@@ -987,20 +987,11 @@ func slicing() orders.Scenario {
 
 // installing: the addon is removed for a moment.
 func installing() orders.Scenario {
-	scenario := orders.Installing()
-	scenario.Name, scenario.Crashes = "installing with its account", 0
+	scenario := withAccount(orders.Installing())
 	// While no slice names the cluster, a copy stays for ten seconds only.
 	scenario.Changes = slices.DeleteFunc(scenario.Changes, func(change orders.Change) bool {
 		return change.Name == "slice of no cluster" || change.Name == "install nowhere"
 	})
-	installed := scenario.Begin
-	scenario.Begin = func(s *orders.State) {
-		installed(s)
-		addAccount(s, theAccount, "n1")
-		issue(s, 0)
-		writeReport(s, 0)
-		copied(s, scenario.Pairs[0])
-	}
 	return scenario
 }
 

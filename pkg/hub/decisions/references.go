@@ -143,7 +143,8 @@ func (d *Decisions) follow(ctx context.Context, pair types.NamespacedName) {
 }
 
 // mayReferToAny reports whether any profile at all may be referred to. If not, all Placements
-// are enqueued when one may be.
+// are enqueued when one may be. It asks again after it has said that a Placement waits, because the
+// first may have been allowed in between.
 func (d *Decisions) mayReferToAny() bool {
 	if !d.opts.Rule.AnyReferable() {
 		d.waiting.Store(true)
