@@ -18,7 +18,7 @@ import (
 
 var (
 	planFlag = flag.String("plan", "", "TestRobust runs only this plan")
-	tellFlag = flag.String("story", "", "TestRobust runs only plans of this story")
+	tellFlag = flag.String("story", "", "TestRobust runs only plans of these stories, with commas between them")
 	timeFlag = flag.Duration("time", 0, "TestRobust begins no plan after this time; 0 skips it")
 	fileFlag = flag.String("results", "", "file of TestRobust's results, by which it resumes")
 	seedFlag = flag.Uint64("seed", 1, "what decides which plans run, and in which order")
@@ -75,8 +75,13 @@ func TestRobust(t *testing.T) {
 	s := newSuite(t, *nameFlag, *fileFlag)
 	of := s.writer.stories
 	if *tellFlag != "" {
-		if of = s.named(*tellFlag); len(of) == 0 {
-			t.Fatalf("there is no story %q of this writer", *tellFlag)
+		of = nil
+		for name := range strings.SplitSeq(*tellFlag, ",") {
+			found := s.named(name)
+			if len(found) == 0 {
+				t.Fatalf("there is no story %q of this writer", name)
+			}
+			of = append(of, found...)
 		}
 	}
 	s.start(*laneFlag, of)
@@ -86,9 +91,7 @@ func TestRobust(t *testing.T) {
 			left = append(left, p)
 		}
 	}
-	// Those with many clusters take much longer, so they come last. Those with OCM's addon manager
-	// need another hub.
-	slices.SortStableFunc(left, func(a, b plan) int { return s.story(a).turn() - s.story(b).turn() })
+	slices.SortStableFunc(left, func(a, b plan) int { return s.turn(a) - s.turn(b) })
 	t.Logf("%d of %d plans are left, in the order of -seed=%d", len(left), len(s.all), *seedFlag)
 	s.run(left, *timeFlag)
 }
@@ -274,6 +277,9 @@ func (s *suite) named(name string) []story {
 	}
 	return []story{of}
 }
+
+// turn is when a plan runs, from 0.
+func (s *suite) turn(p plan) int { return turnOf(s.story(p), p.fault) }
 
 // story is that of a plan.
 func (s *suite) story(p plan) story {

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/utils/ptr"
 
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/test/faults/proxy"
 )
 
@@ -115,13 +116,24 @@ func TestStoriesOfManyClustersHaveFewerKindsOfPlans(t *testing.T) {
 	}
 }
 
-// Plans that need the same hub run one after the other, and those that take long at the end.
-func TestStoriesTakeTurns(t *testing.T) {
+// Plans that need the same hub run one after the other, those of the addon manager after them, and those
+// that take long at the end.
+func TestPlansTakeTurns(t *testing.T) {
 	got := map[string]int{}
-	for _, s := range []story{spread(), install(), rollback(), {name: "edit"}} {
-		got[s.name] = s.turn()
+	for _, text := range []string{
+		"edit none", "install none", "rollback none", "install placement:409 patch x y 1", "install addon:409 patch x y 1",
+		"rollback registration:409 patch x y 1", "spread none",
+	} {
+		p, err := parsePlan(stories, text)
+		apitest.Must(t, err)
+		s, _ := storyNamed(stories, p.story)
+		got[text] = turnOf(s, p.fault)
 	}
-	if diff := cmp.Diff(map[string]int{"edit": 0, "install": 1, "rollback": 1, "spread": 2}, got); diff != "" {
+	want := map[string]int{
+		"edit none": 0, "install none": 1, "rollback none": 1, "install placement:409 patch x y 1": 1,
+		"install addon:409 patch x y 1": 2, "rollback registration:409 patch x y 1": 2, "spread none": 3,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
 }
