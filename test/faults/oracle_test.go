@@ -414,6 +414,26 @@ func TestLateWrites(t *testing.T) {
 	}
 }
 
+// The cache of a closed watch may show an object for longer than the manager waits for its deletion.
+func TestOneLateDeletionOfWhatIsGoneIsRight(t *testing.T) {
+	const resource = "clusterprofiles.multicluster.x-k8s.io"
+	deleted := func(resource, object string, n, code int) proxy.Write {
+		return proxy.Write{Key: proxy.Key{Verb: "delete", Resource: resource, Object: object, N: n}, Code: code}
+	}
+	all := []proxy.Write{
+		deleted(resource, "team-a/c1", 2, http.StatusNotFound), deleted(resource, "team-a/c2", 2, http.StatusNotFound),
+		deleted(resource, "team-a/c1", 3, http.StatusNotFound), deleted(resource, "team-a/c3", 1, http.StatusOK),
+		deleted("secrets", "team-a/c1-reader", 2, http.StatusNotFound),
+	}
+	closed := proxy.Fault{Kind: proxy.WatchClosed, Key: proxy.Key{Resource: resource}}
+	if diff := cmp.Diff(all[2:], lateWrites(all, closed)); diff != "" {
+		t.Errorf("if watches are closed (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(all, lateWrites(all, proxy.Fault{Kind: proxy.Lost, Key: all[0].Key})); diff != "" {
+		t.Errorf("if a response is lost (-want +got):\n%s", diff)
+	}
+}
+
 // compare checks what each finding contains.
 func compare(t *testing.T, findings, want []string) {
 	t.Helper()

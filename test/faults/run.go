@@ -352,13 +352,26 @@ func (r *running) record() proxy.Record {
 	return all
 }
 
-// lateWrites returns the writes that count as such. If an event is missing, the manager tries once to
-// write from its cache what it seems to lack, and the API server refuses that as a conflict.
+// lateWrites returns the writes that count as such. While an event is missing, the manager tries once to
+// write from its cache what it seems to lack, and the API server refuses that as a conflict. After five
+// seconds it also tries again to delete an object that its cache still shows, and finds none.
 func lateWrites(writes []proxy.Write, fault proxy.Fault) []proxy.Write {
+	again := map[proxy.Key]bool{}
 	return slices.DeleteFunc(slices.Clone(writes), func(w proxy.Write) bool {
 		kind, _, _ := strings.Cut(w.Key.Resource, "/")
-		return fault.Kind == proxy.EventDropped && w.Code == http.StatusConflict &&
-			kind == fault.Key.Resource && w.Key.Object == fault.Key.Object
+		switch {
+		case kind != fault.Key.Resource:
+			return false
+		case fault.Kind == proxy.EventDropped && w.Key.Object == fault.Key.Object:
+			return w.Code == http.StatusConflict
+		case !slices.Contains(proxy.OfWatches, fault.Kind) || w.Key.Verb != "delete" || w.Code != http.StatusNotFound:
+			return false
+		}
+		of := w.Key
+		of.N = 0
+		seen := again[of]
+		again[of] = true
+		return !seen
 	})
 }
 
