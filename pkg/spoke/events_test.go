@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
-	"open-cluster-management.io/cluster-inventory-addon/pkg/spoke/internal/spoketest"
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/spoketest"
 )
 
 // events returns what the owner of a property finds about it, as kubectl describe does.

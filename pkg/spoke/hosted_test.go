@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
-	"open-cluster-management.io/cluster-inventory-addon/pkg/spoke/internal/spoketest"
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/spoketest"
 )
 
 // Until the administrator has given it a working kubeconfig, a hosted agent reports on the

@@ -20,9 +20,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/addontest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/configuration"
-	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/internal/addontest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/manifests"
 )
 

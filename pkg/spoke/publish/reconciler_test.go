@@ -22,8 +22,8 @@ import (
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/spoketest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
-	"open-cluster-management.io/cluster-inventory-addon/pkg/spoke/internal/spoketest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/spoke/property"
 )
 

@@ -19,7 +19,7 @@ import (
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
-	"open-cluster-management.io/cluster-inventory-addon/pkg/spoke/internal/spoketest"
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/spoketest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/spoke/property"
 )
 

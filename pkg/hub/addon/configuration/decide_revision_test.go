@@ -8,8 +8,8 @@ import (
 	"k8s.io/utils/ptr"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/addontest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
-	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/internal/addontest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/manifests"
 )
 

@@ -16,9 +16,9 @@ import (
 	"k8s.io/utils/ptr"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/addontest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/manifesttest"
 	embedded "open-cluster-management.io/cluster-inventory-addon/manifests"
-	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/internal/addontest"
 )
 
 func values() Values {

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
-	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/internal/addontest"
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/addontest"
 )
 
 var hub = apitest.New(apitest.Hub())
