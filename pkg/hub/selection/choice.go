@@ -39,12 +39,9 @@ func (r *Rule) Choice(ctx context.Context, placement types.NamespacedName) (rule
 	if choice.Result, err = r.confirmed(ctx, choice.Result); err != nil || choice.Answer != rule.No {
 		return choice, err
 	}
-	if o.Placement == nil && o.Lagging.Any(rule.PlacementCRD) {
-		live, err := r.live.placement(ctx, placement, r.live.recent(time.Time{}))
-		if err != nil || live != nil {
-			choice.Result = rule.Result{Why: rule.WhyLags, Again: rule.LagRecheck}
-			return choice, err
-		}
+	if !choice.Going && o.Lagging.Any(rule.PlacementCRD, rule.BindingCRD) {
+		choice.Result = choice.Result.Lagging()
+		return choice, nil
 	}
 	r.settling.deleted(placement.Namespace, r.clock.Now())
 	return choice, nil

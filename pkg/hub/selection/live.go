@@ -136,8 +136,7 @@ func (r *Rule) decideLive(
 		var err error
 		switch crd {
 		case rule.ClusterCRD:
-			live.Cluster, err = liveObject[clusterv1.ManagedCluster](ctx, r.live, types.NamespacedName{Name: pair.Name},
-				&clusterv1.ManagedClusterList{}, since)
+			live.Cluster, err = r.live.cluster(ctx, pair.Name)
 		case rule.AddonCRD:
 			key := types.NamespacedName{Namespace: pair.Name, Name: contract.AddonName}
 			live.Addon, err = liveObject[addonv1beta1.ManagedClusterAddOn](ctx, r.live, key,
@@ -209,15 +208,12 @@ func (r *Rule) granted(
 }
 
 // readRegistration reads an observation's cluster live, and its addon if that is not younger:
-// it may be of a cluster that had the name before. same is false unless they are those observed. What
-// is read is not kept for others, since there are as many clusters as profiles.
+// it may be of a cluster that had the name before. same is false unless they are those observed.
 func (r *Rule) readRegistration(ctx context.Context, o *rule.Observation) (same bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, liveTimeout)
 	defer cancel()
 	cluster, addon, reader := o.Cluster, o.Addon, r.granting.reader
-	o.Cluster, err = readObject[clusterv1.ManagedCluster](
-		ctx, reader, types.NamespacedName{Name: o.Name}, &clusterv1.ManagedClusterList{})
-	if err != nil || o.Cluster == nil || o.Cluster.UID != cluster.UID {
+	if o.Cluster, err = r.granting.cluster(ctx, o.Name); err != nil || o.Cluster == nil || o.Cluster.UID != cluster.UID {
 		return false, err
 	}
 	if addon == nil || o.Cluster.CreationTimestamp.Before(&addon.CreationTimestamp) {
@@ -287,6 +283,15 @@ func readObject[T any](
 	}
 	object, _ := any(items[0]).(*T)
 	return object, nil
+}
+
+// cluster reads a cluster. What is read is not kept for others: there are as many clusters as profiles, and
+// spokes decide how large they are.
+func (l *liveReads) cluster(ctx context.Context, name string) (*clusterv1.ManagedCluster, error) {
+	ctx, cancel := context.WithTimeout(ctx, liveTimeout)
+	defer cancel()
+	key := types.NamespacedName{Name: name}
+	return readObject[clusterv1.ManagedCluster](ctx, l.reader, key, &clusterv1.ManagedClusterList{})
 }
 
 // bindings reads the set bindings of a namespace, and then their sets. version is the resource

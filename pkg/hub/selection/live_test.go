@@ -70,23 +70,35 @@ func TestACacheThatLagsRemovesNothingThatExists(t *testing.T) {
 			t.Errorf("%+v after %s, %v; want to look again", settled, wait, err)
 		}
 	})
-	t.Run("a Placement", func(t *testing.T) {
-		s := newScene(t)
-		*s.cache.version = "5"
-		s.Rule.live.reader = newScene(t, choosing("p", "c")...).cache
-		chosen := func(want rule.Answer) {
-			t.Helper()
-			choice, err := s.Choice(t.Context(), client.ObjectKeyFromObject(placements[0]))
-			if err != nil || choice.Answer != want {
-				t.Errorf("%+v, %v; want %d", choice.Result, err, want)
+	for name, remove := range map[string]func(s *scene){
+		"a Placement": func(s *scene) { apitest.Must(t, s.cache.Delete(t.Context(), placements[0])) },
+		"a Placement's label": func(s *scene) {
+			unlabeled := ocmtest.Publishing("p", 2)
+			unlabeled.Labels = nil
+			s.replace(unlabeled)
+		},
+		"a Placement's binding": func(s *scene) {
+			apitest.Must(t, s.cache.Delete(t.Context(), ocmtest.Binding("ns", "s")))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t, choosing("p", "c")...)
+			*s.cache.version = "5"
+			remove(s)
+			chosen := func(want rule.Answer) {
+				t.Helper()
+				choice, err := s.Choice(t.Context(), client.ObjectKeyFromObject(placements[0]))
+				if err != nil || choice.Answer != want || want == rule.Unknown && choice.Again == 0 {
+					t.Errorf("%+v, %v; want %d", choice.Result, err, want)
+				}
 			}
-		}
-		chosen(rule.Unknown)
-		s.later(time.Minute)
-		chosen(rule.Unknown)
-		*s.cache.version = "8"
-		chosen(rule.No)
-	})
+			chosen(rule.Unknown)
+			s.later(time.Minute)
+			chosen(rule.Unknown)
+			*s.cache.version = "8"
+			chosen(rule.No)
+		})
+	}
 	t.Run("until it has caught up", func(t *testing.T) {
 		s := newScene(t)
 		*s.cache.version = "5"

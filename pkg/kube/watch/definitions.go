@@ -479,7 +479,7 @@ func (d *Definitions) Refresh(
 			again = relistRecheck
 		} else {
 			now := d.clock.Now()
-			def.uid = cached.UID
+			def.uid, def.announced = cached.UID, Unserved // as it was since the CRD was noted
 			def.await(now)
 			d.added(now) // other kinds may be restored after this one
 		}

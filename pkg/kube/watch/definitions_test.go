@@ -253,6 +253,19 @@ func TestTheWorkOfThisProcessIsNotAwaited(t *testing.T) {
 	s.stands(Served)
 }
 
+// Until the controller looks, the kind counts as unserved, and what depends on it does nothing.
+func TestARecreatedCRDIsAnnouncedThoughItsCacheWasFaster(t *testing.T) {
+	s := newCRDScene(t)
+	s.both("u1", "5")
+	s.follow(true, Source{CRD: "a", Informer: &s.informer, OwnWork: true})
+	s.stands(Served)
+	s.both("u2", "20")
+	s.stands(Unserved)
+	s.informer.version = "20"
+	s.refreshes(0, true)
+	s.stands(Served)
+}
+
 // recreated begins with a CRD that was recreated just now.
 func (s *crdScene) recreated() {
 	s.t.Helper()
