@@ -289,10 +289,8 @@ func (r *Rule) Settle(
 	case left > 0:
 		return result, left, nil
 	}
-	for _, placement := range result.Undecided {
-		r.settling.await(types.NamespacedName{Namespace: pair.Namespace, Name: placement})
-	}
-	// An event between the observation and await found no waiting caller, so observe again.
+	r.settling.await(pair, result.Undecided...)
+	// An event between the observation and await found no waiting pair, so observe again.
 	again, err := r.observePlacements(ctx, pair)
 	return result, r.settling.see(again, r.clock.Now()), err
 }
@@ -408,10 +406,8 @@ func (r *Rule) Selected(ctx context.Context, pair types.NamespacedName, withdraw
 		// Callers that read this must learn of the decision, even if it is the one that was tracked
 		// last.
 		r.changes.doubt(pair)
-		for _, placement := range result.Undecided {
-			r.settling.await(types.NamespacedName{Namespace: pair.Namespace, Name: placement})
-		}
-		// An event between the observation and await found no waiting caller, so observe again.
+		r.settling.await(pair, result.Undecided...)
+		// An event between the observation and await found no waiting pair, so observe again.
 		o, result, err = r.Observe(ctx, pair)
 	}
 	if err != nil {

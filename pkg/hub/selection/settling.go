@@ -50,6 +50,9 @@ type settling struct {
 
 	seen map[types.NamespacedName]sighting // by Placement
 
+	// awaiting holds, by Placement, the pairs that wait for its decisions.
+	awaiting kube.SetIndex[types.NamespacedName, types.NamespacedName]
+
 	// tallies holds, by Placement, the tally of its slices when they were last read. Otherwise
 	// every pair of the namespace would count the decisions for the whole fleet.
 	tallies map[types.NamespacedName]rule.Tally
@@ -88,7 +91,6 @@ type sighting struct {
 	state   placementState
 	since   time.Time // the state
 	written time.Time // when a write of a slice was last seen; zero if never
-	awaited bool
 }
 
 // placementState distinguishes states of a Placement's decisions.
@@ -102,6 +104,7 @@ type placementState struct {
 func newSettling() *settling {
 	return &settling{
 		seen:     map[types.NamespacedName]sighting{},
+		awaiting: kube.SetIndex[types.NamespacedName, types.NamespacedName]{},
 		tallies:  map[types.NamespacedName]rule.Tally{},
 		narrowed: map[string]map[string]narrowing{},
 		left:     map[types.NamespacedName]*kube.Debounce[string]{},
@@ -357,26 +360,22 @@ func (s *settling) sweep(now time.Time) {
 // Present ends the absence of a pair.
 func (s *settling) Present(pair types.NamespacedName) { s.absent.Over(pair) }
 
-// await records that pairs of the namespace wait for a Placement's decisions.
-func (s *settling) await(placement types.NamespacedName) {
+// await records that a pair waits for the decisions of Placements in its namespace.
+func (s *settling) await(pair types.NamespacedName, placements ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	seen := s.seen[placement]
-	seen.awaited = true
-	s.seen[placement] = seen
+	for _, name := range placements {
+		s.awaiting.Insert(types.NamespacedName{Namespace: pair.Namespace, Name: name}, pair)
+	}
 }
 
-// TakeAwaited reports whether pairs wait for a Placement, and forgets that they do.
-func (s *settling) TakeAwaited(placement types.NamespacedName) bool {
+// TakeAwaiting returns the pairs that wait for a Placement, and forgets that they do.
+func (s *settling) TakeAwaiting(placement types.NamespacedName) []types.NamespacedName {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	seen, ok := s.seen[placement]
-	if !ok || !seen.awaited {
-		return false
-	}
-	seen.awaited = false
-	s.seen[placement] = seen
-	return true
+	pairs := s.awaiting.Members(placement)
+	delete(s.awaiting, placement)
+	return pairs
 }
 
 // Vanished drops a Placement that does not exist, for any reason.
@@ -384,6 +383,7 @@ func (s *settling) Vanished(placement types.NamespacedName) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.seen, placement)
+	delete(s.awaiting, placement)
 	delete(s.tallies, placement)
 	delete(s.left, placement)
 }

@@ -51,22 +51,23 @@ func TestSettling(t *testing.T) {
 	check("the status was written", see(4*time.Second, p), time.Second)
 	check("no Placements", see(4*time.Second), 0)
 
-	if s.TakeAwaited(key) {
-		t.Error("no caller waits yet")
+	pair := types.NamespacedName{Namespace: key.Namespace, Name: "c4"}
+	if got := s.TakeAwaiting(key); len(got) > 0 {
+		t.Errorf("no pair waits yet: %v", got)
 	}
-	s.await(key)
+	s.await(pair, key.Name)
 	p.Tally = rule.TallyOf([]clusterv1beta1.PlacementDecision{*written("7", "c1", "c2", "c3")})
 	see(5*time.Second, p)
-	if !s.TakeAwaited(key) {
-		t.Error("who waits is remembered when the Placement changes")
+	if got := s.TakeAwaiting(key); len(got) != 1 || got[0] != pair {
+		t.Errorf("%v wait, want the pair, although the Placement has changed", got)
 	}
-	if s.TakeAwaited(key) {
-		t.Error("who waited was told")
+	if got := s.TakeAwaiting(key); len(got) > 0 {
+		t.Errorf("%v wait, and were told", got)
 	}
-	s.await(key)
+	s.await(pair, key.Name)
 	s.Vanished(key)
-	if s.TakeAwaited(key) {
-		t.Error("no caller waits for a deleted Placement")
+	if got := s.TakeAwaiting(key); len(got) > 0 {
+		t.Errorf("%v wait for a deleted Placement", got)
 	}
 }
 

@@ -66,9 +66,9 @@ type Settling interface {
 	Chosen(placement types.NamespacedName, clusters []string)
 	Present(pair types.NamespacedName)
 
-	// TakeAwaited reports whether pairs wait for the decisions of a Placement, and forgets that
+	// TakeAwaiting returns the pairs that wait for the decisions of a Placement, and forgets that
 	// they do.
-	TakeAwaited(placement types.NamespacedName) bool
+	TakeAwaiting(placement types.NamespacedName) []types.NamespacedName
 }
 
 // Watch adds to a controller of pairs the watches of everything the rule reads, except
@@ -111,6 +111,12 @@ type pairs map[types.NamespacedName]struct{}
 
 func (p pairs) add(namespace, cluster string) {
 	p[types.NamespacedName{Namespace: namespace, Name: cluster}] = struct{}{}
+}
+
+func (p pairs) addAll(more []types.NamespacedName) {
+	for _, pair := range more {
+		p[pair] = struct{}{}
+	}
 }
 
 // requests ends a route. Caches respond from memory, so an error can only mean that they
@@ -221,15 +227,12 @@ func (r Routes) PairsForPlacement(ctx context.Context, obj client.Object) []reco
 	return found.requests(ctx, err)
 }
 
-// PairsAwaiting maps a Placement to all pairs of its namespace, if some of them wait for
-// its decisions.
+// PairsAwaiting maps a Placement to the pairs that wait for its decisions.
 func (r Routes) PairsAwaiting(ctx context.Context, obj client.Object) []reconcile.Request {
 	found := pairs{}
 	key := client.ObjectKeyFromObject(obj)
 	err := r.announceInstall(ctx, key)
-	if err == nil && r.Settling.TakeAwaited(key) {
-		err = r.addNamespace(ctx, found, key.Namespace)
-	}
+	found.addAll(r.Settling.TakeAwaiting(key))
 	return found.requests(ctx, err)
 }
 
@@ -268,10 +271,8 @@ func (r Routes) PairsForDecision(ctx context.Context, obj client.Object) []recon
 		r.Settling.Present(pair)
 		found[pair] = struct{}{}
 	}
-	if r.Settling.TakeAwaited(key) {
-		err = r.addNamespace(ctx, found, decision.Namespace)
-	}
-	return found.requests(ctx, err)
+	found.addAll(r.Settling.TakeAwaiting(key))
+	return found.requests(ctx, nil)
 }
 
 // PairsWithProfile returns the pairs of a cluster that have a profile, or those of all

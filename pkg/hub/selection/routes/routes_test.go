@@ -42,8 +42,8 @@ func (m memory) ClustersIn(namespace string) []string {
 	return list
 }
 
-// waiting are Placements whose decisions pairs wait for.
-type waiting map[types.NamespacedName]bool
+// waiting are the pairs that wait for the decisions of Placements.
+type waiting map[types.NamespacedName][]types.NamespacedName
 
 func (waiting) Vanished(types.NamespacedName)         {}
 func (waiting) Unpublished(types.NamespacedName)      {}
@@ -51,7 +51,9 @@ func (waiting) Widen(string)                          {}
 func (waiting) Chosen(types.NamespacedName, []string) {}
 func (waiting) Present(types.NamespacedName)          {}
 
-func (w waiting) TakeAwaited(placement types.NamespacedName) bool { return w[placement] }
+func (w waiting) TakeAwaiting(placement types.NamespacedName) []types.NamespacedName {
+	return w[placement]
+}
 
 // routesOver returns routes that read the given objects. Pairs wait for nothing.
 func routesOver(objs ...client.Object) Routes {
@@ -184,12 +186,12 @@ func TestRoutes(t *testing.T) {
 				return r.PairsAwaiting(t.Context(), ocmtest.Publishing("view", 0))
 			},
 		},
-		"a Placement's status: its whole namespace, if a pair waits": {
+		"a Placement's status: the pairs that wait": {
 			find: func(r Routes) []reconcile.Request {
-				r.Settling = waiting{types.NamespacedName{Namespace: "ns", Name: "view"}: true}
+				r.Settling = waiting{{Namespace: "ns", Name: "view"}: {{Namespace: "ns", Name: "c2"}}}
 				return r.PairsAwaiting(t.Context(), ocmtest.Publishing("view", 0))
 			},
-			want: []string{"ns/c1", "ns/c2", "ns/left"},
+			want: []string{"ns/c2"},
 		},
 		"a slice: the clusters it names": {
 			find: func(r Routes) []reconcile.Request {
@@ -197,12 +199,12 @@ func TestRoutes(t *testing.T) {
 			},
 			want: []string{"ns/c1", "ns/c9"},
 		},
-		"a slice, and a pair waits: its whole namespace, too": {
+		"a slice, and a pair waits: this pair, too": {
 			find: func(r Routes) []reconcile.Request {
-				r.Settling = waiting{types.NamespacedName{Namespace: "ns", Name: "view"}: true}
+				r.Settling = waiting{{Namespace: "ns", Name: "view"}: {{Namespace: "ns", Name: "c2"}}}
 				return r.PairsForDecision(t.Context(), ocmtest.Slice("view-1", "view", "c9"))
 			},
-			want: []string{"ns/c1", "ns/c2", "ns/c9", "ns/left"},
+			want: []string{"ns/c2", "ns/c9"},
 		},
 		"a slice of a Placement that does not publish: nothing": {
 			find: func(r Routes) []reconcile.Request {
