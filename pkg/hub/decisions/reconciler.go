@@ -28,6 +28,10 @@ const (
 
 	// overtaken is how soon to plan again after something changed during planning.
 	overtaken = 10 * time.Millisecond
+
+	// applyFor is for how long a plan is carried out before another one is made: with slow writes of many
+	// slices, a cluster may leave meanwhile.
+	applyFor = time.Second
 )
 
 // Reconciler maintains the slices of one Placement, which the request names.
@@ -80,9 +84,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if !r.begin(ctx, placement, added(o.current, writes)) {
 		return reconcile.Result{RequeueAfter: overtaken}, nil
 	}
-	err = r.apply(ctx, placement, o, writes)
+	rest, err := r.apply(ctx, placement, o, writes)
 	wait, reportErr := r.report(ctx, placement, o, choice, err)
 	again = kube.Sooner(kube.Sooner(again, choice.Again), wait)
+	if rest {
+		again = overtaken
+	}
 	fight := &kube.ContestedError{}
 	switch {
 	case errors.As(err, &fight):
@@ -230,9 +237,11 @@ func (r *Reconciler) wrote(placement types.NamespacedName, name string) {
 
 // apply sends the writes one after the other. After a failure, it sends only those that
 // move no cluster out of a slice: the failed one may have been the destination. It returns
-// the first failure.
-func (r *Reconciler) apply(ctx context.Context, placement types.NamespacedName, o observed, writes []write) error {
-	var failed error
+// the first failure. If all goes well but slowly, it leaves the rest to the next plan.
+func (r *Reconciler) apply(
+	ctx context.Context, placement types.NamespacedName, o observed, writes []write,
+) (rest bool, failed error) {
+	began := r.opts.Clock.Now()
 	for i, w := range writes {
 		if failed != nil && movesOut(o.objects[w.slice.name], w, writes) {
 			continue
@@ -240,11 +249,15 @@ func (r *Reconciler) apply(ctx context.Context, placement types.NamespacedName, 
 		if err := r.send(ctx, placement, o, w); err != nil && failed == nil {
 			failed = err
 		}
-		if i+1 < len(writes) && ctx.Err() != nil {
-			return ctx.Err()
+		switch {
+		case i+1 == len(writes):
+		case ctx.Err() != nil:
+			return false, ctx.Err()
+		case failed == nil && kube.TimeLeft(began, applyFor, r.opts.Clock.Now()) == 0:
+			return true, nil
 		}
 	}
-	return failed
+	return false, failed
 }
 
 // movesOut reports whether a write removes a cluster from a slice that another slice refers

@@ -427,6 +427,34 @@ func TestARefusedWrite(t *testing.T) {
 	})
 }
 
+// Each write of a slice takes long, and a cluster leaves during the first. The plan is made again before the
+// slice of that cluster is written.
+func TestASlowPlanIsMadeAgain(t *testing.T) {
+	w := newWorld(t, hub)
+	t.Cleanup(w.clearHub)
+	w.wire.Fail(func(c apitest.Call) apitest.Fault {
+		if c.IsWrite() && strings.Contains(c.Path, "/placementdecisions") {
+			time.Sleep(applyFor * 3 / 5)
+		}
+		return apitest.Fault{}
+	})
+	w.start()
+	clusters := some(6)
+	w.admit(clusters...)
+	var groups [][]string
+	for _, cluster := range clusters {
+		groups = append(groups, []string{cluster})
+	}
+	w.choose("p", groups...)
+	slices := func(want int) func() string {
+		return func() string { return cmp.Diff(want, len(w.slices("p"))) }
+	}
+	w.Eventually("the first slice is written", slices(1))
+	w.withdraw(clusters[5])
+	w.Eventually("those of the other clusters are", slices(5))
+	w.Stays(2*applyFor, "there is none of the cluster that has left", slices(5))
+}
+
 // TestCRDIsCreatedDeletedAndRecreated covers the slices' CRD and those they are derived
 // from.
 func TestCRDIsCreatedDeletedAndRecreated(t *testing.T) {
