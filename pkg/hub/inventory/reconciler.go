@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -206,6 +207,10 @@ func (r *Reconciler) finish(ctx context.Context, pair types.NamespacedName, t ta
 				"every", kube.RepairEvery)
 		}
 		return reconcile.Result{RequeueAfter: fight.Wait}, nil
+	case t.next == profiles.Remove && err != nil && !apierrors.IsConflict(err) &&
+		r.failing.Lasted(pair, kube.LastingAfter, r.opts.Clock.Now()):
+		// Urgent retries of thousands of refused removals would keep all others waiting.
+		return reconcile.Result{Priority: ptr.To(watch.PriorityLow)}, err
 	case err != nil:
 		return reconcile.Result{}, err
 	default:

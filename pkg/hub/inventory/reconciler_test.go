@@ -1054,6 +1054,29 @@ func TestARefusedProfileIsRetried(t *testing.T) {
 	}
 }
 
+// A removal is retried every five seconds at most, but not for as long as a policy refuses it: there may be
+// thousands.
+func TestARemovalThatIsRefusedForLongIsUrgentNoLonger(t *testing.T) {
+	s := newStepper(t, mapHub)
+	s.mustStep(post, patchStatus)
+	withdraw(s)
+	s.wire.Fail(func(call apitest.Call) apitest.Fault {
+		if call.Method == http.MethodDelete {
+			return apitest.Fault{Status: http.StatusForbidden, Reason: "Forbidden", Message: "a policy says no"}
+		}
+		return apitest.Fault{}
+	})
+	for _, isUrgent := range []bool{true, false} {
+		result, err := s.step()
+		if !apierrors.IsForbidden(err) || (result.Priority == nil) != isUrgent {
+			t.Errorf("reconcile = %+v, %v; want urgent: %t", result, err, isUrgent)
+		}
+		s.later(kube.LastingAfter)
+	}
+	s.wire.Fail(nil)
+	s.mustStep(del)
+}
+
 // TestAProfileIsGoneOnlyIfTheHubSaysSo has the hub not serve ClusterProfiles for a moment: its answer
 // to a deletion then says nothing about the profile.
 func TestAProfileIsGoneOnlyIfTheHubSaysSo(t *testing.T) {

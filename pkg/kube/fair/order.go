@@ -36,9 +36,11 @@ type order struct {
 	workers  int
 	perGroup int
 	reserved [classes]int // workers that a class leaves to higher ones
+	own      int          // workers that urgent requests, which may be stuck, leave to all others
 
 	rings    [classes]ring
 	busy     int
+	urgent   int                      // of busy
 	inFlight map[string]*[classes]int // by group
 }
 
@@ -60,6 +62,7 @@ func newOrder(workers, perGroup int) *order {
 		workers:  workers,
 		perGroup: perGroup,
 		reserved: [classes]int{normal: workers / 8, low: workers / 4},
+		own:      workers / 8,
 		inFlight: map[string]*[classes]int{},
 	}
 	for class := range o.rings {
@@ -98,8 +101,10 @@ func (o *order) remove(e *entry) {
 func (o *order) next() *entry {
 	for class := range classes {
 		room := o.workers - o.busy - o.reserved[class]
-		if room <= 0 {
-			return nil // lower classes have fewer
+		if class == urgent {
+			room = min(room, o.workers-o.own-o.urgent)
+		} else {
+			room = max(room, o.own-(o.busy-o.urgent))
 		}
 		for turn := o.rings[class].turns.Front(); turn != nil; turn = turn.Next() {
 			l := turn.Value.(*line)
@@ -135,11 +140,17 @@ func (o *order) begin(e *entry) {
 	}
 	o.inFlight[e.group][e.class]++
 	o.busy++
+	if e.class == urgent {
+		o.urgent++
+	}
 }
 
 // end records that an entry is no longer in progress.
 func (o *order) end(e *entry) {
 	o.busy--
+	if e.class == urgent {
+		o.urgent--
+	}
 	counts := o.inFlight[e.group]
 	counts[e.class]--
 	if *counts == ([classes]int{}) {

@@ -182,6 +182,28 @@ func TestFirstWritesLeaveWorkersToUrgentRequests(t *testing.T) {
 	s.takes("of deletions", "x/gone", "y/gone")
 }
 
+// Deletions may be stuck in many namespaces, or be refused again and again.
+func TestUrgentRequestsLeaveWorkersToOthers(t *testing.T) {
+	s := newSubject(t, Options{Workers: 16, PerGroup: 4})
+	for i := range 100 {
+		s.add(100, many(fmt.Sprintf("ns%d", i), 10)...)
+	}
+	if got := len(s.takeAll()); got != 14 {
+		t.Errorf("%d deletions in flight, want 14 of 16", got)
+	}
+	s.add(-100, "x/first")
+	s.add(0, "x/edit", "y/edit")
+	s.takes("beside them", "x/edit", "y/edit")
+	s.done("y/edit")
+	s.takes("then")
+	s.done("x/edit")
+	s.takes("when the namespace has its turn", "x/first")
+	s.done("ns0/0")
+	if got := s.takeAll(); len(got) != 1 || !strings.HasPrefix(got[0], "ns") {
+		t.Errorf("handed out when a deletion is done: %v, want another one", got)
+	}
+}
+
 func TestOneWorkerServesEverything(t *testing.T) {
 	s := newSubject(t, Options{Workers: 1, PerGroup: 1})
 	s.add(-100, "a/1", "b/1")
