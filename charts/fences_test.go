@@ -830,6 +830,13 @@ func testTheManagerMayWriteOnlyCopies(t *testing.T) {
 			p.EventuallyGone(secret)
 		})
 	}
+	t.Run("what has neither a mark nor a record of who wrote it", func(t *testing.T) {
+		secret := copied(func(*corev1.Secret) {})
+		apitest.Must(t, p.manager.Create(t.Context(), secret, client.FieldOwner("hub.credentials")))
+		p.MustMerge(secret, `{"metadata":{"labels":null,"annotations":null,"managedFields":[{}]}}`)
+		checkAttempt(t, p.manager.Delete(t.Context(), secret), "only Secrets that are copies of tokens")
+		p.MustDelete(secret)
+	})
 }
 
 // many joins n texts.

@@ -91,7 +91,8 @@ func (a *inventoryAgent) Manifests(
 	switch {
 	case refused == nil && decided.Known:
 	case at.There.Agent != nil && (isRemoved ||
-		mayPass && at.There.Carries(agentdeploy.ConfigsToMap(addon.Status.ConfigReferences))):
+		mayPass && at.Host == at.There.Host && // what a spoke wrote goes to no other cluster
+			at.There.Carries(agentdeploy.ConfigsToMap(addon.Status.ConfigReferences))):
 		return a.renderers.Held(at.There, string(addon.UID))
 	case isRemoved: // and the ManifestWork was deleted before the spoke was cleaned up
 		var err error

@@ -161,6 +161,21 @@ func TestNothingForeignIsTouched(t *testing.T) {
 	}
 }
 
+// The chart's policy recognizes a copy by its marks, so the manager could write it no more, and would keep its
+// rights for that forever.
+func TestACopyWithoutAnyMarkIsLeftAlone(t *testing.T) {
+	s := newScene(t)
+	copied := s.copied()
+	s.MustMerge(copied.DeepCopy(),
+		`{"metadata":{"labels":null,"annotations":null,"ownerReferences":null,"managedFields":[{}]}}`)
+	s.mentions(s.cluster, "ForeignSecret", s.team)
+	apitest.Edit(s.world, s.account, func(a *authv1beta1.ManagedServiceAccount) { delete(a.Labels, syncLabel) })
+	s.bound(s.team, targetRole, false)
+	if got := s.copied(); got.UID != copied.UID {
+		t.Error("the Secret was replaced")
+	}
+}
+
 func TestDeletedForeignSecretMakesRoom(t *testing.T) {
 	s := newScene(t)
 	team := s.world.team()

@@ -6,7 +6,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -104,21 +103,15 @@ func listWatch(c client.WithWatch, follow Follow) *toolscache.ListWatch {
 	options := func(raw metav1.ListOptions) *client.ListOptions {
 		return (&client.ListOptions{Raw: &raw}).ApplyOptions(follow.Select)
 	}
-	private := func(ctx context.Context) context.Context {
-		if _, isSecret := follow.Object.(*corev1.Secret); isSecret {
-			return kube.WithoutBodies(ctx)
-		}
-		return ctx
-	}
 	return &toolscache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, raw metav1.ListOptions) (runtime.Object, error) {
 			into, _ := follow.List.DeepCopyObject().(client.ObjectList)
-			err := c.List(private(ctx), into, options(raw))
+			err := c.List(kube.WithoutBodies(ctx), into, options(raw)) // there may be Secrets, or copies of them
 			return into, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, raw metav1.ListOptions) (watch.Interface, error) {
 			into, _ := follow.List.DeepCopyObject().(client.ObjectList)
-			return c.Watch(private(ctx), into, options(raw))
+			return c.Watch(kube.WithoutBodies(ctx), into, options(raw))
 		},
 	}
 }

@@ -27,10 +27,16 @@ func (t Token) Ends() (time.Time, bool) {
 	return time.Unix(int64(*claims.Expires), 0).UTC(), true
 }
 
+// isForeign reports whether a character cannot be part of a JSON web token in its compact form (RFC 7515).
+func isForeign(r rune) bool {
+	const special = ".-_"
+	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune(special, r)
+}
+
 // readClaims decodes the claims of a token without verifying its signature.
 func readClaims(token []byte, claims any) bool {
 	parts := strings.Split(string(token), ".")
-	if len(parts) != 3 || parts[0] == "" || parts[2] == "" {
+	if len(parts) != 3 || parts[0] == "" || parts[2] == "" || strings.ContainsFunc(string(token), isForeign) {
 		return false
 	}
 	payload, err := base64.RawURLEncoding.DecodeString(parts[1])

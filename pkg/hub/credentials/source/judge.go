@@ -152,7 +152,9 @@ func judge(
 		return bearer.Token{}, "its Secret holds no " + contract.CredentialCAKey
 	case len(token.CA) > maxCABytes:
 		return bearer.Token{}, tooLong(contract.CredentialCAKey, len(token.CA), maxCABytes)
-	case !isCertificates(token.CA):
+	}
+	var ok bool
+	if token.CA, ok = certificatesIn(token.CA); !ok {
 		return bearer.Token{}, "its Secret's " + contract.CredentialCAKey +
 			" is not a list of PEM certificates and nothing else"
 	}
@@ -185,18 +187,18 @@ func isOwnedBy(secret *corev1.Secret, account *authv1beta1.ManagedServiceAccount
 	return false
 }
 
-// isCertificates reports whether data is PEM certificates only: a private key
-// among them must not be handed on, nor what is left of one, which Decode skips.
-func isCertificates(data []byte) bool {
-	found := false
+// certificatesIn returns the certificates in PEM text without what is between them: consumers may make other
+// texts of it. It fails if there are none, or anything else, too: a private key among them must not be
+// handed on, nor what is left of one, which Decode skips.
+func certificatesIn(data []byte) (certificates []byte, ok bool) {
 	for rest := data; ; {
 		var block *pem.Block
 		if block, rest = pem.Decode(rest); block == nil {
-			return found && !bytes.Contains(data, []byte("PRIVATE KEY"))
+			return certificates, len(certificates) > 0 && !bytes.Contains(data, []byte("PRIVATE KEY"))
 		}
 		if block.Type != "CERTIFICATE" {
-			return false
+			return nil, false
 		}
-		found = true
+		certificates = append(certificates, pem.EncodeToMemory(&pem.Block{Type: block.Type, Bytes: block.Bytes})...)
 	}
 }

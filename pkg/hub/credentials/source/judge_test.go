@@ -59,9 +59,21 @@ func TestJudge(t *testing.T) {
 		"a key among the authorities": {change: func(s *corev1.Secret) {
 			s.Data["ca.crt"] = []byte(ocmtest.CA() + strings.ReplaceAll(ocmtest.CA(), "CERTIFICATE", "EC PRIVATE KEY"))
 		}, problem: "is not a list of PEM certificates"},
-		"a broken key after the authorities":   {change: func(s *corev1.Secret) { s.Data["ca.crt"] = []byte(ocmtest.CA() + "-----BEGIN PRIVATE KEY-----\n") }, problem: "is not a list of PEM certificates"},
-		"a broken key before the authorities":  {change: func(s *corev1.Secret) { s.Data["ca.crt"] = []byte("-----BEGIN PRIVATE KEY-----\n" + ocmtest.CA()) }, problem: "is not a list of PEM certificates"},
-		"two authorities":                      {change: func(s *corev1.Secret) { s.Data["ca.crt"] = []byte(ocmtest.CA() + ocmtest.CA()) }, expires: noon.Add(time.Hour)},
+		"a broken key after the authorities":  {change: func(s *corev1.Secret) { s.Data["ca.crt"] = []byte(ocmtest.CA() + "-----BEGIN PRIVATE KEY-----\n") }, problem: "is not a list of PEM certificates"},
+		"a broken key before the authorities": {change: func(s *corev1.Secret) { s.Data["ca.crt"] = []byte("-----BEGIN PRIVATE KEY-----\n" + ocmtest.CA()) }, problem: "is not a list of PEM certificates"},
+		"two authorities":                     {change: func(s *corev1.Secret) { s.Data["ca.crt"] = []byte(ocmtest.CA() + ocmtest.CA()) }, expires: noon.Add(time.Hour)},
+		"text between the authorities": {change: func(s *corev1.Secret) {
+			s.Data["ca.crt"] = []byte("a: b\n" + ocmtest.CA() + "\x1b[31m\n" + ocmtest.CA() + "end")
+		}, expires: noon.Add(time.Hour)},
+		"headers of an authority": {change: func(s *corev1.Secret) {
+			s.Data["ca.crt"] = []byte(strings.Replace(ocmtest.CA(), "-----\n", "-----\nX: y\n\n", 1))
+		}, expires: noon.Add(time.Hour)},
+		"a web token with a line break": {change: func(s *corev1.Secret) {
+			s.Data["token"] = []byte(jwt(hour) + "\r\nX-Header: v")
+		}, problem: "is not a JSON web token"},
+		"a web token with a quote": {change: func(s *corev1.Secret) {
+			s.Data["token"] = []byte(`x","y":"` + jwt(hour))
+		}, problem: "is not a JSON web token"},
 		"no web token":                         {change: func(s *corev1.Secret) { s.Data["token"] = []byte("password") }, problem: "is not a JSON web token"},
 		"a web token without signature":        {change: func(s *corev1.Secret) { s.Data["token"] = []byte(strings.TrimSuffix(jwt(hour), "s")) }, problem: "is not a JSON web token"},
 		"a web token of no object":             {change: token(`[]`), problem: "is not a JSON web token"},
@@ -87,6 +99,9 @@ func TestJudge(t *testing.T) {
 					t.Error("something is to be copied in spite of the problem")
 				}
 				return
+			}
+			if text := strings.ReplaceAll(string(got.CA), ocmtest.CA(), ""); text != "" {
+				t.Errorf("beside the authorities, %q is to be copied", text)
 			}
 			if !got.Expires.Equal(test.expires) || len(got.Token) == 0 || len(got.CA) == 0 {
 				t.Errorf("expires %s, want %s; %d bytes of token, %d of authorities", got.Expires, test.expires, len(got.Token), len(got.CA))

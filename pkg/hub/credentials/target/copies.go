@@ -196,12 +196,14 @@ func (c *Copies) read(ctx context.Context, account, key types.NamespacedName) (*
 }
 
 // isCopy reports whether a Secret is the account's copy: by its labels and annotations or, if these are
-// missing, because this process or an earlier manager wrote it.
+// missing, because this process or an earlier manager wrote it. Another client may have removed every mark
+// and the record of who wrote it. The chart's policy then lets the manager write it no more, so it is
+// reported like any other client's Secret.
 func (c *Copies) isCopy(have *corev1.Secret, account types.NamespacedName) bool {
 	if source, ok := SourceOf(have); ok {
 		return source == account
 	}
-	return c.ledger.isOwn(account, client.ObjectKeyFromObject(have), have.UID) ||
+	return hasMark(have, string(c.owner)) && c.ledger.isOwn(account, client.ObjectKeyFromObject(have), have.UID) ||
 		isUnmarked(have, account, string(c.owner))
 }
 

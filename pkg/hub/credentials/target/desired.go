@@ -100,10 +100,21 @@ func SourceOf(meta metav1.Object) (account types.NamespacedName, ok bool) {
 // says whose token it holds.
 func isUnmarked(secret *corev1.Secret, account types.NamespacedName, writer string) bool {
 	return secret.Name == Name(account) && !hasUpstreamLabel(secret) &&
-		ownerOf(secret) != "" && secret.OwnerReferences[0].Name == account.Namespace &&
-		slices.ContainsFunc(secret.ManagedFields, func(entry metav1.ManagedFieldsEntry) bool {
-			return entry.Manager == writer
-		})
+		ownerOf(secret) != "" && secret.OwnerReferences[0].Name == account.Namespace && isWrittenBy(secret, writer)
+}
+
+// isWrittenBy reports whether the API server knows that a writer wrote a Secret.
+func isWrittenBy(secret *corev1.Secret, writer string) bool {
+	return slices.ContainsFunc(secret.ManagedFields, func(entry metav1.ManagedFieldsEntry) bool {
+		return entry.Manager == writer
+	})
+}
+
+// hasMark reports whether a Secret has at least one of the marks by which the chart's policy recognizes copies.
+func hasMark(secret *corev1.Secret, writer string) bool {
+	_, isLabeled := secret.Labels[contract.LabelCredential]
+	_, isAnnotated := secret.Annotations[contract.AnnotationSourceCluster]
+	return isLabeled || isAnnotated || isWrittenBy(secret, writer)
 }
 
 // DesiredCopy returns a copy as it is created.

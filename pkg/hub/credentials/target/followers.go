@@ -140,7 +140,7 @@ func (f *Followers) waitForPermission(ctx context.Context, namespace string) boo
 	backoff := permissionBackoff
 	one := []client.ListOption{client.InNamespace(namespace), client.MatchingLabels(Labels()), client.Limit(1)}
 	for {
-		err := f.client.List(ctx, kube.PartialList(secretKind), one...)
+		err := f.client.List(kube.WithoutBodies(ctx), kube.PartialList(secretKind), one...) // for annotations may contain a copy
 		if err == nil {
 			return true
 		}
