@@ -3,6 +3,7 @@ package addon
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -15,9 +16,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
+	"open-cluster-management.io/addon-framework/pkg/addonmanager/controllers/agentdeploy"
 	"open-cluster-management.io/addon-framework/pkg/index"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	addonlisters "open-cluster-management.io/api/client/addon/listers/addon/v1beta1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
@@ -365,6 +368,24 @@ func TestHeldManifestsOfAHostedAgentStayOnTheirCluster(t *testing.T) {
 	typed := manifesttest.Find[batchv1.Job](t, []*unstructured.Unstructured{job}, "Job", "cluster-inventory-cleanup")
 	if !slices.Contains(typed.Spec.Template.Spec.Containers[0].Args, "--kubeconfig=/var/run/managed/kubeconfig") {
 		t.Errorf("the Job does not work on the managed cluster: %v", typed.Spec.Template.Spec.Containers[0].Args)
+	}
+}
+
+// What a spoke wrote into its own ManifestWork does not get to the cluster to which its agent may move.
+func TestNothingIsHeldForAnotherCluster(t *testing.T) {
+	for host, held := range map[string]bool{"": true, "h": false} {
+		s := newSeen(t)
+		s.revision.DesiredConfig.SpecHash = "forged"
+		addon := s.enabled("c1", host)
+		hashes, err := json.Marshal(agentdeploy.ConfigsToMap(addon.Status.ConfigReferences))
+		apitest.Must(t, err)
+		s.deploys("c1", "", func(own, _ *workv1.ManifestWork) {
+			metav1.SetMetaDataAnnotation(&own.ObjectMeta, workv1.ManifestConfigSpecHashAnnotationKey, string(hashes))
+		})
+		got, err := s.Manifests(t.Context(), &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "c1"}}, addon)
+		if held != (err == nil && len(got) > 0) || !held && !errors.Is(err, configuration.ErrHeld) {
+			t.Errorf("annotated with %q: %d manifests, %v; want some: %t", host, len(got), err, held)
+		}
 	}
 }
 
