@@ -2,19 +2,24 @@ package watch
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"sync"
 	"testing"
 
+	"github.com/go-logr/logr/funcr"
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
 // told records the calls of a Follower.
@@ -185,4 +190,45 @@ func TestNilFollower(t *testing.T) {
 	if none.Unknown() != "" || !none.Stable() || none.Objects() != nil || none.Get("ns/a") != nil {
 		t.Errorf("%q, stable is %t, %v, %v", none.Unknown(), none.Stable(), none.Objects(), none.Get("ns/a"))
 	}
+}
+
+// verbose records at which verbosity each list is logged.
+type verbose struct {
+	client.WithWatch
+	logsBodies chan bool
+}
+
+func (v verbose) List(ctx context.Context, _ client.ObjectList, _ ...client.ListOption) error {
+	v.logsBodies <- klog.FromContext(ctx).V(8).Enabled()
+	return errors.New("refused")
+}
+
+func (v verbose) Watch(ctx context.Context, list client.ObjectList, opts ...client.ListOption) (watch.Interface, error) {
+	return nil, v.List(ctx, list, opts...)
+}
+
+// Annotations may contain a copy of what a Secret holds, so its metadata is not logged, either.
+func TestNoBodyThatIsFollowedIsLogged(t *testing.T) {
+	asked := verbose{logsBodies: make(chan bool, 1)}
+	secret := corev1.SchemeGroupVersion.WithKind("Secret")
+	follower := NewFollower(asked, Follow{
+		Object: kube.Partial(secret), List: kube.PartialList(secret),
+		Changed: func(client.Object, client.Object) {},
+	})
+	logger := funcr.New(func(string, string) {}, funcr.Options{Verbosity: 10})
+	ctx, cancel := context.WithCancel(klog.NewContext(t.Context(), logger))
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		follower.Run(ctx)
+	}()
+	if <-asked.logsBodies {
+		t.Error("the body of the list would be logged")
+	}
+	cancel()
+	go func() {
+		for range asked.logsBodies { // those that are on their way
+		}
+	}()
+	<-ended
 }
