@@ -79,8 +79,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	switch err := r.apply(ctx, addon, write, now); {
 	case apierrors.IsConflict(err):
 		log.FromContext(ctx).V(1).Info("The addon has changed since the cache saw it", "reason", err.Error())
+		r.expectations.Conflicted(addon, now)
 		return reconcile.Result{RequeueAfter: delay}, nil
-	case apierrors.IsNotFound(err):
+	case kube.IsGone(err):
 		return reconcile.Result{}, nil
 	case err != nil:
 		return reconcile.Result{}, fmt.Errorf("patching conditions: %w", err)

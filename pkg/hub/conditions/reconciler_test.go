@@ -269,6 +269,8 @@ func TestConflictIsNotAnErrorAndOverwritesNothing(t *testing.T) {
 	if result := s.step(patchAddon); result.RequeueAfter != time.Second {
 		t.Errorf("result %+v, want to look again in a second", result)
 	}
+	s.step() // until the cache shows the other client's change
+	apitest.Edit(s, s.addon, func(a *addonv1beta1.ManagedClusterAddOn) { a.Labels = map[string]string{"theirs": "x"} })
 	s.step(patchAddon)
 
 	// The position of a condition is that at the version of the patch.
@@ -284,6 +286,17 @@ func TestConflictIsNotAnErrorAndOverwritesNothing(t *testing.T) {
 	if s.MustGet(s.addon); s.addon.ResourceVersion != before {
 		t.Errorf("the addon was changed: %+v", s.addon.Status.Conditions)
 	}
+}
+
+// While the hub does not serve addons, its answer is that there is none.
+func TestAConditionIsWrittenWhenTheHubServesAddonsAgain(t *testing.T) {
+	s := newStepper(t)
+	s.wire.FailNthWrite(1, apitest.Fault{Status: http.StatusNotFound})
+	request := reconcile.Request{NamespacedName: types.NamespacedName{Name: s.addon.Namespace}}
+	if _, err := s.r.Reconcile(t.Context(), request); err == nil {
+		t.Error("reconcile returned no error, so the queue does not try again")
+	}
+	s.step(patchAddon)
 }
 
 func TestNothingIsWrittenToADeletedAddon(t *testing.T) {
