@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/spoke/property"
@@ -68,8 +67,6 @@ type sessions struct {
 }
 
 var (
-	_ manager.Runnable = &sessions{}
-
 	errNotReady = errors.New("the caches of the spoke have not synced")
 	errNoHub    = errors.New("there has been no usable kubeconfig of the hub yet, so nothing is reported there")
 )

@@ -33,8 +33,6 @@ type Reconciler struct {
 	expected kube.Expectations  // of claims
 }
 
-var _ reconcile.Reconciler = &Reconciler{}
-
 // Reconcile observes property and claim, decides and applies.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	seen, err := r.observe(ctx, req.Name)

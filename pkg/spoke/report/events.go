@@ -66,8 +66,6 @@ type EventReconciler struct {
 	writer client.Client
 }
 
-var _ reconcile.Reconciler = &EventReconciler{}
-
 // Reconcile observes properties and claims, and creates the events that are due.
 func (r *EventReconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 	seen := observed{Situation: r.situation}

@@ -124,8 +124,6 @@ type Approver struct {
 	Client client.Client
 }
 
-var _ reconcile.Reconciler = &Approver{}
-
 // Reconcile approves one request if it is pending and there is no objection.
 func (a *Approver) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	request, err := kube.Get(ctx, a.Client, req.NamespacedName, &certificatesv1.CertificateSigningRequest{})
