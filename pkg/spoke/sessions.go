@@ -190,7 +190,7 @@ func (s *sessions) begin(ctx context.Context, now situation) func() {
 // watchCRD makes changes of the CustomResourceDefinition shorten the polling
 // interval. It does not wait for the watch, which only speeds things up.
 func (s *sessions) watchCRD(ctx context.Context) error {
-	informer, err := s.informers.GetInformer(ctx, property.NewCRD(), cache.BlockUntilSynced(false))
+	informer, err := s.informers.GetInformer(ctx, kube.Partial(kube.CRDKind), cache.BlockUntilSynced(false))
 	if err != nil {
 		return err
 	}
