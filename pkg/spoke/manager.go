@@ -133,8 +133,7 @@ func newManager(ctx context.Context, cfg *rest.Config, opts Options) (manager.Ma
 
 // assemble adds the parts of the agent to the outer manager.
 func assemble(ctx context.Context, mgr manager.Manager, all *sessions, opts Options) error {
-	err := cleanup.Add(ctx, mgr, opts.InstallNamespace, types.UID(opts.AddonUID), all.StopPublishing)
-	if err != nil {
+	if err := cleanup.Add(ctx, mgr, types.UID(opts.AddonUID), all.StopPublishing); err != nil {
 		return err
 	}
 	if err := mgr.Add(all); err != nil {
