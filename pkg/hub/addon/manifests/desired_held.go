@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 )
@@ -26,7 +27,7 @@ func (r *Renderers) Held(there Deployed, addonUID string) ([]runtime.Object, err
 		return nil, nil
 	}
 	deployment := &appsv1.Deployment{}
-	if err := decodeManifest(there.Agent.Raw, deployment); err != nil {
+	if err := utiljson.Unmarshal(there.Agent.Raw, deployment); err != nil {
 		return nil, err
 	}
 	values, err := valuesOf(deployment)
@@ -174,12 +175,4 @@ func variable(container corev1.Container, name string) string {
 		return ""
 	}
 	return strings.ReplaceAll(container.Env[at].Value, "$$", "$")
-}
-
-func decodeManifest(raw []byte, into any) error {
-	object := &unstructured.Unstructured{}
-	if err := object.UnmarshalJSON(raw); err != nil {
-		return err
-	}
-	return runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, into)
 }
