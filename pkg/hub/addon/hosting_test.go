@@ -62,7 +62,7 @@ func rendered(t testing.TB, v manifests.Values, cluster string) *workv1.Manifest
 // trimmed returns a ManifestWork as it is cached.
 func trimmed(t testing.TB, work *workv1.ManifestWork) *workv1.ManifestWork {
 	t.Helper()
-	return addontest.Transformed(t, manifests.NewWorkTrimmer().Trim, work)
+	return addontest.Transformed(manifests.NewWorkTrimmer().Trim, work)
 }
 
 // seen is an agent with the content of its caches.
