@@ -39,13 +39,13 @@ const locationAnnotation = "addon.open-cluster-management.io/hosted-manifest-loc
 
 // values are those of all clusters' agents.
 func values() manifests.Values {
-	return manifests.Values{
+	return manifests.Values{Revision: manifests.Revision{
 		InstallNamespace: "agents",
 		Image:            "example.com/inventory:v1",
 		PullPolicy:       "Always",
 		ClaimLimit:       7,
 		LogLevel:         3,
-	}
+	}}
 }
 
 // rendered is the deploy work of a cluster as the API server returns it.

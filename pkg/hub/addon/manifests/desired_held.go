@@ -110,10 +110,12 @@ func valuesOf(agent *appsv1.Deployment) (Values, error) {
 	}
 	container := pod.Containers[0]
 	values := Values{
-		Manifests:        cmp.Or(agent.Annotations[contract.AnnotationManifests], "1"), // the first is not recorded
-		InstallNamespace: agent.Namespace,
-		Image:            container.Image,
-		PullPolicy:       string(container.ImagePullPolicy),
+		Revision: Revision{
+			Manifests:        cmp.Or(agent.Annotations[contract.AnnotationManifests], "1"), // the first is not recorded
+			InstallNamespace: agent.Namespace,
+			Image:            container.Image,
+			PullPolicy:       string(container.ImagePullPolicy),
+		},
 		NodeSelector:     pod.NodeSelector,
 		Tolerations:      pod.Tolerations,
 		CleanupResources: cleanupResources(agent),
