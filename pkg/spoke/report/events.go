@@ -87,7 +87,7 @@ func (r *EventReconciler) Reconcile(ctx context.Context, _ reconcile.Request) (r
 			again = kube.Sooner(again, wait)
 			break
 		}
-		again = kube.Sooner(again, r.emit(ctx, n, eventNote(n.reason, seen), now))
+		again = kube.Sooner(again, r.emit(ctx, n, eventNote(n, seen), now))
 	}
 	return reconcile.Result{RequeueAfter: again}, nil
 }
