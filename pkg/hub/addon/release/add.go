@@ -44,7 +44,8 @@ func Add(mgr manager.Manager, opts Options) error {
 	return builder.ControllerManagedBy(mgr).
 		Named(ControllerName).
 		Watches(&clusterv1.ManagedCluster{}, &handler.EnqueueRequestForObject{},
-			builder.WithPredicates(predicate.Or(predicate.NewPredicateFuncs(beingDetached), kube.OnChange(reachabilityChanged)))).
+			builder.WithPredicates(predicate.Or(
+				predicate.NewPredicateFuncs(beingDetached), kube.OnChange(reachabilityChanged)))).
 		Watches(&addonv1beta1.ManagedClusterAddOn{}, handler.EnqueueRequestsFromMapFunc(clusterOfAddon),
 			builder.WithPredicates(predicate.NewPredicateFuncs(beingRemoved))).
 		Complete(&Reconciler{
