@@ -140,18 +140,16 @@ func (l *listOptions) printer() (printers.ResourcePrinter, error) {
 		}
 		return show.CustomColumns(parsed, !l.noHeaders), nil
 	}
-	for _, printer := range []interface {
-		ToPrinter(format string) (printers.ResourcePrinter, error)
-	}{&genericclioptions.JSONPathPrintFlags{}, &genericclioptions.GoTemplatePrintFlags{}} {
-		switch found, err := printer.ToPrinter(l.output); {
-		case err == nil:
-			return found, nil
-		case !genericclioptions.IsNoCompatiblePrinterError(err):
-			return nil, fmt.Errorf("--output: %w", err)
-		}
+	printer, err := genericclioptions.NewKubeTemplatePrintFlags().ToPrinter(l.output)
+	switch {
+	case genericclioptions.IsNoCompatiblePrinterError(err):
+		return nil, fmt.Errorf(
+			"--output: want wide, json, yaml, name, jsonpath=..., go-template=... or custom-columns=..., not %q", l.output)
+	case err != nil:
+		return nil, fmt.Errorf("--output: %w", err)
+	default:
+		return printer, nil
 	}
-	return nil, fmt.Errorf(
-		"--output: want wide, json, yaml, name, jsonpath=..., go-template=... or custom-columns=..., not %q", l.output)
 }
 
 func (l *listOptions) printTable(ctx context.Context, hub *gather.Hub, namespace string) (int, error) {

@@ -89,7 +89,7 @@ func runCommand(validated func(), logs *kube.Log) *cobra.Command {
 }
 
 func cleanupCommand(validated func(), logs *kube.Log) *cobra.Command {
-	opts := newCleanupOptions()
+	opts := &CleanupOptions{Timeout: 20 * time.Second}
 	cmd := &cobra.Command{
 		Use:   "cleanup",
 		Short: "Stop the running agent and delete what it published",

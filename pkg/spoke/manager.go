@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -70,7 +69,7 @@ func run(ctx context.Context, cfg *rest.Config, hub *clusterAccess, opts Options
 	if err != nil {
 		return err
 	}
-	disco, err := discovery.NewDiscoveryClientForConfigAndClient(cfg, mgr.GetHTTPClient())
+	disco, err := watch.NewDiscovery(cfg, mgr.GetHTTPClient())
 	if err != nil {
 		return err
 	}
@@ -120,7 +119,7 @@ func newManager(ctx context.Context, cfg *rest.Config, opts Options) (manager.Ma
 				&corev1.ConfigMap{}: {Namespaces: map[string]cache.Config{
 					marker.Namespace: {FieldSelector: fields.OneTermEqualSelector("metadata.name", marker.Name)},
 				}},
-				property.NewCRD(): {Field: fields.OneTermEqualSelector("metadata.name", property.CRDName)},
+				kube.Partial(kube.CRDKind): {Field: fields.OneTermEqualSelector("metadata.name", property.CRDName)},
 			},
 		},
 		HealthProbeBindAddress: opts.HealthProbeBindAddress,
@@ -134,8 +133,7 @@ func newManager(ctx context.Context, cfg *rest.Config, opts Options) (manager.Ma
 
 // assemble adds the parts of the agent to the outer manager.
 func assemble(ctx context.Context, mgr manager.Manager, all *sessions, opts Options) error {
-	err := cleanup.Add(ctx, mgr, opts.InstallNamespace, types.UID(opts.AddonUID), all.StopPublishing)
-	if err != nil {
+	if err := cleanup.Add(ctx, mgr, types.UID(opts.AddonUID), all.StopPublishing); err != nil {
 		return err
 	}
 	if err := mgr.Add(all); err != nil {

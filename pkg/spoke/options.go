@@ -124,10 +124,6 @@ type CleanupOptions struct {
 	Timeout time.Duration
 }
 
-func newCleanupOptions() *CleanupOptions {
-	return &CleanupOptions{Timeout: 20 * time.Second}
-}
-
 func (o *CleanupOptions) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig,
 		"path of the spoke's kubeconfig (default: the pod's service account)")

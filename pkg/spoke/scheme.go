@@ -10,6 +10,7 @@ import (
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
 
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/spoke/property"
 )
 
@@ -32,7 +33,7 @@ func newMapper() meta.RESTMapper {
 	mapper.Add(eventsv1.SchemeGroupVersion.WithKind("Event"), meta.RESTScopeNamespace)
 	mapper.Add(schema.GroupVersion(addonv1beta1.GroupVersion).WithKind("ManagedClusterAddOn"), meta.RESTScopeNamespace)
 	mapper.Add(schema.GroupVersion(clusterv1alpha1.GroupVersion).WithKind("ClusterClaim"), meta.RESTScopeRoot)
-	mapper.Add(property.NewCRD().GroupVersionKind(), meta.RESTScopeRoot)
+	mapper.Add(kube.CRDKind, meta.RESTScopeRoot)
 	for _, version := range property.Versions() {
 		mapper.Add(property.GroupVersionKind(version), meta.RESTScopeRoot)
 	}

@@ -21,6 +21,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/spoke/property"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/spoke/publish"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/spoke/report"
@@ -128,7 +129,11 @@ func (s *session) newManager(ctx context.Context) (manager.Manager, error) {
 			ReaderFailOnMissingInformer: true,
 			DefaultTransform:            property.Strip,
 			ByObject: map[client.Object]cache.ByObject{
-				&clusterv1alpha1.ClusterClaim{}: {Transform: stripClaim},
+				&clusterv1alpha1.ClusterClaim{}: {Transform: kube.Trimmed(
+					func(claim *clusterv1alpha1.ClusterClaim) *clusterv1alpha1.ClusterClaim {
+						claim.ManagedFields, claim.Annotations = nil, nil // no patch touches them
+						return claim
+					})},
 			},
 		},
 		HealthProbeBindAddress: "0",
@@ -199,14 +204,4 @@ func (s *session) kubeconfigProblem(now situation) string {
 
 func staticMapper(*rest.Config, *http.Client) (meta.RESTMapper, error) {
 	return newMapper(), nil
-}
-
-// stripClaim is a cache transform that drops the fields that our patches never
-// touch.
-func stripClaim(obj any) (any, error) {
-	if claim, ok := obj.(*clusterv1alpha1.ClusterClaim); ok {
-		claim.ManagedFields = nil
-		claim.Annotations = nil
-	}
-	return obj, nil
 }

@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/spoke/property"
@@ -68,8 +67,6 @@ type sessions struct {
 }
 
 var (
-	_ manager.Runnable = &sessions{}
-
 	errNotReady = errors.New("the caches of the spoke have not synced")
 	errNoHub    = errors.New("there has been no usable kubeconfig of the hub yet, so nothing is reported there")
 )
@@ -193,7 +190,7 @@ func (s *sessions) begin(ctx context.Context, now situation) func() {
 // watchCRD makes changes of the CustomResourceDefinition shorten the polling
 // interval. It does not wait for the watch, which only speeds things up.
 func (s *sessions) watchCRD(ctx context.Context) error {
-	informer, err := s.informers.GetInformer(ctx, property.NewCRD(), cache.BlockUntilSynced(false))
+	informer, err := s.informers.GetInformer(ctx, kube.Partial(kube.CRDKind), cache.BlockUntilSynced(false))
 	if err != nil {
 		return err
 	}

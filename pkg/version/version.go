@@ -3,6 +3,7 @@
 package version
 
 import (
+	"cmp"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -47,27 +48,20 @@ func from(linked Info, recorded *debug.BuildInfo) Info {
 	info := linked
 	info.GoVersion, info.Platform = runtime.Version(), runtime.GOOS+"/"+runtime.GOARCH
 	if recorded != nil {
-		info.Version = first(info.Version, recorded.Main.Version)
+		info.Version = cmp.Or(info.Version, recorded.Main.Version)
 		for _, setting := range recorded.Settings {
 			switch setting.Key {
 			case "vcs.revision":
-				info.Revision = first(info.Revision, setting.Value)
+				info.Revision = cmp.Or(info.Revision, setting.Value)
 			case "vcs.time":
-				info.Date = first(info.Date, setting.Value)
+				info.Date = cmp.Or(info.Date, setting.Value)
 			}
 		}
 	}
-	info.Version = first(info.Version, unknown)
-	info.Revision = first(info.Revision, unknown)
-	info.Date = first(info.Date, unknown)
+	info.Version = cmp.Or(info.Version, unknown)
+	info.Revision = cmp.Or(info.Revision, unknown)
+	info.Date = cmp.Or(info.Date, unknown)
 	return info
-}
-
-func first(text, otherwise string) string {
-	if text != "" {
-		return text
-	}
-	return otherwise
 }
 
 // Labels are those of a metric.

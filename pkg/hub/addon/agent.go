@@ -61,8 +61,6 @@ type inventoryAgent struct {
 	askAgain   func(cluster string) // makes the framework call Manifests again, a second later
 }
 
-var _ agent.AgentAddon = &inventoryAgent{}
-
 // Manifests is called several times per event of an addon or its ManifestWorks.
 //
 // While the configuration is refused, it returns an error, so that nothing is written: a

@@ -196,9 +196,7 @@ func TestAnAddonThatIsCreatedAgainIsNotCleanedUp(t *testing.T) {
 				work.Spec.Workload.Manifests = append(work.Spec.Workload.Manifests, all.Spec.Workload.Manifests[i])
 			}
 		}
-		trimmed, err := manifests.NewWorkTrimmer().Trim(work)
-		apitest.Must(t, err)
-		apitest.Must(t, a.observed.works.Update(trimmed))
+		apitest.Must(t, a.observed.works.Update(manifests.NewWorkTrimmer().Trim(work)))
 	}
 	onHost("of a previous installation")
 	check("a work of an earlier addon was left on a hosting cluster", "let go")

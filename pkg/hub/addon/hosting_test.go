@@ -42,13 +42,13 @@ const locationAnnotation = "addon.open-cluster-management.io/hosted-manifest-loc
 
 // values are those of all clusters' agents.
 func values() manifests.Values {
-	return manifests.Values{
+	return manifests.Values{Revision: manifests.Revision{
 		InstallNamespace: "agents",
 		Image:            "example.com/inventory:v1",
 		PullPolicy:       "Always",
 		ClaimLimit:       7,
 		LogLevel:         3,
-	}
+	}}
 }
 
 // rendered is the deploy work of a cluster as the API server returns it.
@@ -65,7 +65,7 @@ func rendered(t testing.TB, v manifests.Values, cluster string) *workv1.Manifest
 // trimmed returns a ManifestWork as it is cached.
 func trimmed(t testing.TB, work *workv1.ManifestWork) *workv1.ManifestWork {
 	t.Helper()
-	return addontest.Transformed(t, manifests.NewWorkTrimmer().Trim, work)
+	return addontest.Transformed(manifests.NewWorkTrimmer().Trim, work)
 }
 
 // seen is an agent with the content of its caches.

@@ -173,15 +173,15 @@ func newConfigs(client dynamic.Interface) (*configs, error) {
 	}
 	for _, resource := range configuration.SupportedResources() {
 		c.supported[resource] = true
-		if err := c.factory.ForResource(resource).Informer().SetTransform(configuration.Trim); err != nil {
+		if err := c.factory.ForResource(resource).Informer().SetTransform(kube.Trimmed(configuration.Trim)); err != nil {
 			return nil, err
 		}
 	}
 	c.deployment = c.factory.ForResource(configuration.DeploymentConfigKind().GroupVersionResource).Informer()
-	var err error
-	c.revision, err = newRevisionInformer(
-		c.factory.ForResource(configuration.RevisionKind().GroupVersionResource).Informer())
-	return c, err
+	c.revision = &revisionInformer{
+		SharedIndexInformer: c.factory.ForResource(configuration.RevisionKind().GroupVersionResource).Informer(),
+	}
+	return c, c.revision.SetWatchErrorHandlerWithContext(c.revision.onError)
 }
 
 // exists implements configurationExists.
@@ -197,11 +197,6 @@ func (c *configs) exists(of configuration.Kind, name addonv1beta1.ConfigReferent
 type revisionInformer struct {
 	toolscache.SharedIndexInformer
 	refused atomic.Bool
-}
-
-func newRevisionInformer(informer toolscache.SharedIndexInformer) (*revisionInformer, error) {
-	r := &revisionInformer{SharedIndexInformer: informer}
-	return r, informer.SetWatchErrorHandlerWithContext(r.onError)
 }
 
 // answered reports whether the AgentRevisions are in the cache, or the API server refused

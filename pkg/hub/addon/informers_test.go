@@ -240,7 +240,7 @@ func TestCacheKeepsWhatTheFrameworkRewrites(t *testing.T) {
 }
 
 func TestWorkChanged(t *testing.T) {
-	trimmer := manifests.NewWorkTrimmer()
+	trim := manifests.NewWorkTrimmer().Trim
 	tests := map[string]struct {
 		change func(*workv1.ManifestWork)
 		want   bool
@@ -267,7 +267,7 @@ func TestWorkChanged(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			before, after := rendered(t, values(), "c1"), rendered(t, values(), "c1")
 			test.change(after)
-			if got := workChanged(addontest.Transformed(t, trimmer.Trim, before), addontest.Transformed(t, trimmer.Trim, after)); got != test.want {
+			if got := workChanged(addontest.Transformed(trim, before), addontest.Transformed(trim, after)); got != test.want {
 				t.Errorf("changed: %t", got)
 			}
 		})
@@ -334,7 +334,7 @@ func TestOnlyFailuresAreRetried(t *testing.T) {
 
 // TestCacheSharesWhatWorksAndAddonsRepeat also checks that sharing changes no content.
 func TestCacheSharesWhatWorksAndAddonsRepeat(t *testing.T) {
-	trimWork := manifests.NewWorkTrimmer().Trim
+	trimWork := kube.Trimmed(manifests.NewWorkTrimmer().Trim)
 	trimAddon := kube.Trimmed((&addonTrimmer{}).trim)
 	work := func() *workv1.ManifestWork {
 		work := &workv1.ManifestWork{}

@@ -16,6 +16,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/manifests"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/ownwork"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
 // worksOf returns the informer of this addon's ManifestWorks and what starts it. Without
@@ -39,7 +40,7 @@ func worksOf(works workclient.Interface, hosting bool) (factories []starter, joi
 			workfactories.WithTweakListOptions(func(options *metav1.ListOptions) {
 				options.LabelSelector, options.FieldSelector = selected.LabelSelector, selected.FieldSelector
 			}),
-			workfactories.WithTransform(trimmer.Trim))
+			workfactories.WithTransform(kube.Trimmed(trimmer.Trim)))
 		factories = append(factories, factory)
 		joined.all = append(joined.all, factory.Work().V1().ManifestWorks().Informer())
 	}

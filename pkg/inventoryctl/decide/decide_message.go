@@ -7,11 +7,8 @@ import (
 )
 
 // ofNamespaces matches the beginning of a sentence of the condition ProfilesSynced about some
-// namespaces, and ofAll that of one about the cluster's profiles everywhere.
-var (
-	ofNamespaces = regexp.MustCompile(`(?:^| )In ([a-z0-9, -]+): the cluster `)
-	ofAll        = regexp.MustCompile(` Left out: `)
-)
+// namespaces.
+var ofNamespaces = regexp.MustCompile(`(?:^| )In ([a-z0-9, -]+): the cluster `)
 
 // A condition of the manager concerns all namespaces, and nothing but its message says which ones:
 // conditions have no other field.
@@ -20,25 +17,13 @@ var (
 // about all; "" if it says nothing about that one. A reader does not learn what is wrong in
 // another.
 func concerning(message, namespace string) string {
-	found := ofNamespaces.FindAllStringSubmatchIndex(message, -1)
-	if len(found) == 0 {
-		return message
-	}
-	var sentences []string
-	for i, match := range found {
-		end := len(message)
-		if i+1 < len(found) {
-			end = found[i+1][0]
+	return sentences(message, ofNamespaces, func(names []string, text string) string {
+		if !hasName(names[1], namespace) {
+			return ""
 		}
-		names, text := message[match[2]:match[3]], message[match[1]:end]
-		if all := ofAll.FindStringIndex(text); all != nil {
-			text = text[:all[0]]
-		}
-		if hasName(names, namespace) {
-			sentences = append(sentences, "the cluster "+text)
-		}
-	}
-	return strings.Join(sentences, " ")
+		text, _, _ = strings.Cut(text, " Left out: ") // of all namespaces
+		return "the cluster " + text
+	})
 }
 
 // hasName reports whether a list such as "a, b and 3 more" has a name.
@@ -53,21 +38,27 @@ var ofAccount = regexp.MustCompile(`(?:^| )Account (\S+) ((?:is|could) [a-z ]*?)
 // aboutAccounts returns what a message of the condition CredentialsSynced says about some accounts
 // in one namespace, or about all accounts; "" if it says nothing about these.
 func aboutAccounts(message string, accounts []string, namespace string) string {
-	found := ofAccount.FindAllStringSubmatchIndex(message, -1)
+	return sentences(message, ofAccount, func(parts []string, text string) string {
+		account, verb, namespaces := parts[1], parts[2], parts[3]
+		if !slices.Contains(accounts, account) || namespaces != "" && !hasName(namespaces, namespace) {
+			return ""
+		}
+		return "Account " + account + " " + verb + ": " + text
+	})
+}
+
+// sentences returns those sentences of a message that pick returns for their beginnings, with the groups
+// of the expression, and the texts that follow. A message in which no sentence begins so is returned whole.
+func sentences(message string, beginning *regexp.Regexp, pick func(groups []string, text string) string) string {
+	found := beginning.FindAllStringSubmatch(message, -1)
 	if len(found) == 0 {
 		return message
 	}
-	var sentences []string
-	for i, match := range found {
-		end := len(message)
-		if i+1 < len(found) {
-			end = found[i+1][0]
-		}
-		account, verb, text := message[match[2]:match[3]], message[match[4]:match[5]], message[match[1]:end]
-		isHere := match[6] < 0 || hasName(message[match[6]:match[7]], namespace)
-		if slices.Contains(accounts, account) && isHere {
-			sentences = append(sentences, "Account "+account+" "+verb+": "+text)
+	var picked []string
+	for i, text := range beginning.Split(message, -1)[1:] {
+		if sentence := pick(found[i], text); sentence != "" {
+			picked = append(picked, sentence)
 		}
 	}
-	return strings.Join(sentences, " ")
+	return strings.Join(picked, " ")
 }

@@ -133,14 +133,11 @@ func (h *Hub) settings(ctx context.Context) (
 	return installation, m.Settings, exclusiveSetsOnly(installation.Object, m.Settings), err
 }
 
-// Settings reads the manager's settings; its defaults if they may not be read.
+// Settings reads the manager's settings; its defaults if they may not be read, or if the hub does not
+// serve ClusterManagementAddOns, without which there is no manager.
 func (h *Hub) Settings(ctx context.Context) (settings.Settings, error) {
-	installation, err := h.installation(ctx)
-	if err = served(err); err != nil {
-		return settings.Default(), err
-	}
-	m, err := h.manager(ctx, installation.Object)
-	return m.Settings, err
+	_, of, _, err := h.settings(ctx)
+	return of, served(err)
 }
 
 // exclusiveSetsOnly takes the word of the manager's flag or that of the chart, whichever may be read.

@@ -45,12 +45,9 @@ type Options struct {
 	// Workers is how many requests may be in progress; 0 means DefaultWorkers.
 	Workers int
 
-	// PerGroup is how many of them may be of one group and priority; 0 means
+	// PerGroup is how many of them may be of one namespace and priority; 0 means
 	// DefaultPerGroup.
 	PerGroup int
-
-	// Group names the group of a request; nil means its namespace.
-	Group func(reconcile.Request) string
 
 	// Priority returns the priority of a request at the time it is about to be handed out
 	// or is enqueued again. It must not block, and may be called concurrently. If nil, a
@@ -125,9 +122,6 @@ const (
 
 // New returns a queue, which must be shut down. Its metrics have the given name.
 func New(name string, limiter workqueue.TypedRateLimiter[reconcile.Request], opts Options) *Queue {
-	if opts.Group == nil {
-		opts.Group = func(request reconcile.Request) string { return request.Namespace }
-	}
 	if opts.Clock == nil {
 		opts.Clock = clock.RealClock{}
 	}
@@ -180,7 +174,7 @@ func (q *Queue) add(request reconcile.Request, opts priorityqueue.AddOpts) {
 	wait := q.wait(request, asked, opts)
 	e := q.entries[request]
 	if e == nil {
-		e = &entry{request: request, group: q.opts.Group(request), class: low}
+		e = &entry{request: request, group: request.Namespace, class: low}
 		q.entries[request] = e
 	}
 	if q.opts.Priority == nil {

@@ -12,10 +12,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
 // ControllerName names the controller in logs, metrics and as field manager.
@@ -27,19 +27,16 @@ const (
 )
 
 // Add adds the agent's side to a manager of the spoke. The manager then starts nothing
-// before the marker's cache has synced, so that everything it runs can call Requested. addon is the
-// agent's own ManagedClusterAddOn. stop ends publishing permanently and returns once no write is in
-// progress.
-func Add(
-	ctx context.Context, mgr manager.Manager, installNamespace string, addon types.UID,
-	stop func(context.Context) error,
-) error {
+// before the marker's cache, which holds no other ConfigMap, has synced, so that everything it runs
+// can call Requested. addon is the agent's own ManagedClusterAddOn. stop ends publishing permanently
+// and returns once no write is in progress.
+func Add(ctx context.Context, mgr manager.Manager, addon types.UID, stop func(context.Context) error) error {
 	if _, err := mgr.GetCache().GetInformer(ctx, &corev1.ConfigMap{}, cache.BlockUntilSynced(false)); err != nil {
 		return err
 	}
 	return builder.ControllerManagedBy(mgr).
 		Named(ControllerName).
-		For(&corev1.ConfigMap{}, builder.WithPredicates(isMarker(installNamespace))).
+		For(&corev1.ConfigMap{}, builder.WithPredicates(kube.Named(contract.CleanupMarkerName))).
 		WithOptions(controller.Options{
 			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
 		}).
@@ -64,10 +61,4 @@ func Requested(ctx context.Context, reader client.Reader, installNamespace strin
 		return false, client.IgnoreNotFound(err)
 	}
 	return addressed(marker, addon), nil
-}
-
-func isMarker(installNamespace string) predicate.Predicate {
-	return predicate.NewPredicateFuncs(func(obj client.Object) bool {
-		return client.ObjectKeyFromObject(obj) == MarkerKey(installNamespace)
-	})
 }

@@ -19,8 +19,6 @@ type Reconciler struct {
 	writer client.Writer
 }
 
-var _ reconcile.Reconciler = &Reconciler{}
-
 // Reconcile reads the marker and, if it is addressed to this agent, stops
 // publishing and acknowledges.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {

@@ -3,10 +3,7 @@ package property
 import (
 	"context"
 	"fmt"
-	"slices"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -28,16 +25,16 @@ type API struct {
 // Served reports whether properties can be read.
 func (a API) Served() bool { return a.Version != "" }
 
-// Discovery is the part of a discovery client that Observe needs.
+// Discovery reports which kinds an API server serves; see watch.Discovery.
 type Discovery interface {
-	ServerResourcesForGroupVersion(groupVersion string) (*metav1.APIResourceList, error)
+	Serves(ctx context.Context, kind schema.GroupVersionKind) (bool, error)
 }
 
 // Observe asks the API server which version of ClusterProperty it serves. The
 // reader must not be a cache. It returns an error if the result is not certain.
 func Observe(ctx context.Context, disco Discovery, live client.Reader) (API, error) {
 	for _, version := range Versions() {
-		served, err := serves(disco, schema.GroupVersion{Group: Group, Version: version})
+		served, err := disco.Serves(ctx, GroupVersionKind(version))
 		if err != nil {
 			return API{}, err
 		}
@@ -49,39 +46,11 @@ func Observe(ctx context.Context, disco Discovery, live client.Reader) (API, err
 	return API{Absent: absent}, err
 }
 
-func serves(disco Discovery, version schema.GroupVersion) (bool, error) {
-	list, err := disco.ServerResourcesForGroupVersion(version.String())
-	if apierrors.IsNotFound(err) {
-		return false, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("discovering %s: %w", version, err)
-	}
-	isProperty := func(resource metav1.APIResource) bool { return resource.Kind == Kind }
-	return slices.ContainsFunc(list.APIResources, isProperty), nil
-}
-
 // Absent reports whether the spoke has no CustomResourceDefinition of
 // ClusterProperty, and so no properties. The reader must not be a cache.
 func Absent(ctx context.Context, live client.Reader) (bool, error) {
-	err := live.Get(ctx, client.ObjectKey{Name: CRDName}, NewCRD())
-	if apierrors.IsNotFound(err) {
-		return true, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("reading CustomResourceDefinition %s: %w", CRDName, err)
-	}
-	return false, nil
-}
-
-// NewCRD returns an empty CustomResourceDefinition, metadata only, to read into or
-// to watch.
-func NewCRD() *metav1.PartialObjectMetadata {
-	crd := &metav1.PartialObjectMetadata{}
-	crd.SetGroupVersionKind(schema.GroupVersionKind{
-		Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition",
-	})
-	return crd
+	crd, err := kube.Get(ctx, live, client.ObjectKey{Name: CRDName}, kube.Partial(kube.CRDKind))
+	return err == nil && crd == nil, err
 }
 
 // Live reads the property of a name from the API server, or returns nil if there is none. A cache may lag

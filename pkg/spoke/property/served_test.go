@@ -7,7 +7,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -18,12 +17,9 @@ import (
 // discovered responds for each version; a version it lacks is not served.
 type discovered map[string]error
 
-func (d discovered) ServerResourcesForGroupVersion(groupVersion string) (*metav1.APIResourceList, error) {
-	err, ok := d[groupVersion]
-	if !ok {
-		return nil, apierrors.NewNotFound(schema.GroupResource{}, "")
-	}
-	return &metav1.APIResourceList{APIResources: []metav1.APIResource{{Kind: Kind}}}, err
+func (d discovered) Serves(_ context.Context, kind schema.GroupVersionKind) (bool, error) {
+	err, served := d[kind.GroupVersion().String()]
+	return served && err == nil, err
 }
 
 // got responds to every Get with one error, or with the property.

@@ -11,12 +11,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/spoke/property"
 )
 
@@ -40,7 +39,7 @@ func Add(mgr manager.Manager, api property.API, reserved property.Reserved) erro
 		Watches(&clusterv1alpha1.ClusterClaim{}, &handler.EnqueueRequestForObject{})
 	if api.Served() {
 		controlled = controlled.Watches(property.New(api.Version), &handler.EnqueueRequestForObject{},
-			builder.WithPredicates(propertyChanged()))
+			builder.WithPredicates(kube.OnChange(propertyChanged)))
 	}
 	return controlled.
 		WithOptions(controller.Options{
@@ -60,14 +59,7 @@ func Add(mgr manager.Manager, api property.API, reserved property.Reserved) erro
 		})
 }
 
-// propertyChanged drops updates that change none of the fields the claim depends
-// on.
-func propertyChanged() predicate.Predicate {
-	return predicate.Funcs{
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			before, ok := e.ObjectOld.(*unstructured.Unstructured)
-			after, ok2 := e.ObjectNew.(*unstructured.Unstructured)
-			return !ok || !ok2 || property.Read(before) != property.Read(after)
-		},
-	}
+// propertyChanged reports whether any of the fields changed that the claim depends on.
+func propertyChanged(before, after *unstructured.Unstructured) bool {
+	return property.Read(before) != property.Read(after)
 }

@@ -33,8 +33,6 @@ type Reconciler struct {
 	expected kube.Expectations  // of claims
 }
 
-var _ reconcile.Reconciler = &Reconciler{}
-
 // Reconcile observes property and claim, decides and applies.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	seen, err := r.observe(ctx, req.Name)
@@ -77,29 +75,21 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	return result, err
 }
 
-func (r *Reconciler) observe(ctx context.Context, name string) (observed, error) {
-	seen := observed{reserved: r.reserved}
+// observe reads from the caches. The claim must not be changed.
+func (r *Reconciler) observe(ctx context.Context, name string) (seen observed, err error) {
+	seen.reserved = r.reserved
 	key := client.ObjectKey{Name: name}
 	if r.api.Served() {
-		obj := property.New(r.api.Version)
-		err := r.cached.Get(ctx, key, obj)
-		if client.IgnoreNotFound(err) != nil {
-			return seen, fmt.Errorf("reading ClusterProperty %s: %w", name, err)
+		obj, err := kube.Get(ctx, r.cached, key, property.New(r.api.Version))
+		if err != nil {
+			return seen, err
 		}
-		if err == nil {
-			read := property.Read(obj)
-			seen.property = &read
+		if obj != nil {
+			seen.property = ptr.To(property.Read(obj))
 		}
 	}
-	claim := &clusterv1alpha1.ClusterClaim{}
-	err := r.cached.Get(ctx, key, claim)
-	if client.IgnoreNotFound(err) != nil {
-		return seen, fmt.Errorf("reading ClusterClaim %s: %w", name, err)
-	}
-	if err == nil {
-		seen.claim = claim
-	}
-	return seen, nil
+	seen.claim, err = kube.Get(ctx, r.cached, key, &clusterv1alpha1.ClusterClaim{})
+	return seen, err
 }
 
 func (r *Reconciler) create(ctx context.Context, claim *clusterv1alpha1.ClusterClaim) error {

@@ -100,14 +100,11 @@ func watchSpoke(c controller.Controller, mgr manager.Manager, api property.API, 
 
 // enqueueAfterSettleTime maps every event to the one addon, after settleTime.
 func enqueueAfterSettleTime(addon types.NamespacedName) handler.EventHandler {
-	enqueue := func(queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-		queue.AddAfter(reconcile.Request{NamespacedName: addon}, settleTime)
-	}
 	type queueOf = workqueue.TypedRateLimitingInterface[reconcile.Request]
+	enqueue := func(q queueOf) { q.AddAfter(reconcile.Request{NamespacedName: addon}, settleTime) }
 	return handler.Funcs{
-		CreateFunc:  func(_ context.Context, _ event.CreateEvent, q queueOf) { enqueue(q) },
-		UpdateFunc:  func(_ context.Context, _ event.UpdateEvent, q queueOf) { enqueue(q) },
-		DeleteFunc:  func(_ context.Context, _ event.DeleteEvent, q queueOf) { enqueue(q) },
-		GenericFunc: func(_ context.Context, _ event.GenericEvent, q queueOf) { enqueue(q) },
+		CreateFunc: func(_ context.Context, _ event.CreateEvent, q queueOf) { enqueue(q) },
+		UpdateFunc: func(_ context.Context, _ event.UpdateEvent, q queueOf) { enqueue(q) },
+		DeleteFunc: func(_ context.Context, _ event.DeleteEvent, q queueOf) { enqueue(q) },
 	}
 }

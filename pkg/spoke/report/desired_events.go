@@ -33,10 +33,11 @@ type topic struct {
 	reason string
 }
 
-// notice is what the owner of a property must know. Its text follows from the reason and
-// contains nothing that a spoke's users wrote.
+// notice is what the owner of a property must know. Its text contains nothing that a spoke's users
+// wrote.
 type notice struct {
 	name string
+	why  string // in notPublished, or empty
 	topic
 }
 
@@ -50,7 +51,8 @@ func desiredNotices(seen observed, outdated map[string]bool) []notice {
 	}
 	var notices []notice
 	for _, p := range seen.properties {
-		reason := notPublished[whyNot(p, seen.Reserved, claims)].reason
+		why := whyNot(p, seen.Reserved, claims)
+		reason := notPublished[why].reason
 		switch {
 		case reason != "" || p.SpokeOnly:
 		case beyond[p.Name]:
@@ -59,7 +61,7 @@ func desiredNotices(seen observed, outdated map[string]bool) []notice {
 			reason = reasonClaimOutdated
 		}
 		if reason != "" {
-			notices = append(notices, notice{p.Name, topic{p.UID, reason}})
+			notices = append(notices, notice{p.Name, why, topic{p.UID, reason}})
 		}
 	}
 	return notices
@@ -93,9 +95,9 @@ var notPublished = map[string]struct{ reason, remedy string }{
 }
 
 // eventNote says why a property is not published, and what its owner may do.
-func eventNote(reason string, seen observed) string {
+func eventNote(n notice, seen observed) string {
 	const prefix = "Not published to the hub: "
-	switch reason {
+	switch n.reason {
 	case reasonClaimLimit:
 		return fmt.Sprintf("%sthe klusterlet reports %s, the first by name, and this is not among them. "+
 			"Use a name that sorts before others, delete ClusterClaims that are not needed, or ask the administrator to set "+
@@ -105,11 +107,7 @@ func eventNote(reason string, seen observed) string {
 	case reasonClaimOutdated:
 		return "Not published with this value: " + whyOutdated + ". " +
 			"Stop what changes the ClusterClaim of that name; if nothing does, the agent's log says why."
+	default:
+		return prefix + n.why + notPublished[n.why].remedy
 	}
-	for why, event := range notPublished {
-		if event.reason == reason {
-			return prefix + why + event.remedy
-		}
-	}
-	return prefix
 }

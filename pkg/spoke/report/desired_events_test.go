@@ -76,11 +76,12 @@ func TestEveryReasonHasANoteAndIsDocumented(t *testing.T) {
 	_, table, _ := strings.Cut(string(text), "\n## Events on ClusterProperties\n")
 	table, _, _ = strings.Cut(table, "\n## ")
 	seen, notes := observed{Situation: Situation{Limit: Limit{Custom: 20}}, claims: ours("a", "b")}, map[string]string{}
-	for _, reason := range []string{
-		reasonNameReserved, reasonValueEmpty, reasonValueTooLong, reasonValueNotText, reasonClaimTaken, reasonClaimSpokeOnly,
-		reasonClaimNotWritten, reasonClaimOutdated, reasonClaimLimit,
-	} {
-		note := eventNote(reason, seen)
+	all := append(noticesOf(reasonClaimOutdated, "a"), noticesOf(reasonClaimLimit, "a")...)
+	for why, event := range notPublished {
+		all = append(all, notice{"a", why, topic{"uid of a", event.reason}})
+	}
+	for _, n := range all {
+		note, reason := eventNote(n, seen), n.reason
 		if other, isKnown := notes[note]; isKnown || len(note) > kube.MaxEventNoteBytes {
 			t.Errorf("the note of %s is also that of %q, or too long: %s", reason, other, note)
 		}
@@ -94,7 +95,7 @@ func TestEveryReasonHasANoteAndIsDocumented(t *testing.T) {
 func noticesOf(reason string, names ...string) []notice {
 	notices := make([]notice, 0, len(names))
 	for _, name := range names {
-		notices = append(notices, notice{name, topic{types.UID("uid of " + name), reason}})
+		notices = append(notices, notice{name, "", topic{types.UID("uid of " + name), reason}})
 	}
 	return notices
 }

@@ -66,8 +66,6 @@ type EventReconciler struct {
 	writer client.Client
 }
 
-var _ reconcile.Reconciler = &EventReconciler{}
-
 // Reconcile observes properties and claims, and creates the events that are due.
 func (r *EventReconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 	seen := observed{Situation: r.situation}
@@ -89,7 +87,7 @@ func (r *EventReconciler) Reconcile(ctx context.Context, _ reconcile.Request) (r
 			again = kube.Sooner(again, wait)
 			break
 		}
-		again = kube.Sooner(again, r.emit(ctx, n, eventNote(n.reason, seen), now))
+		again = kube.Sooner(again, r.emit(ctx, n, eventNote(n, seen), now))
 	}
 	return reconcile.Result{RequeueAfter: again}, nil
 }

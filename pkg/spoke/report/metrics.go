@@ -24,8 +24,6 @@ type Metrics struct {
 	build      prometheus.Collector
 }
 
-var _ prometheus.Collector = &Metrics{}
-
 // NewMetrics returns metrics that have counted nothing yet.
 func NewMetrics() *Metrics {
 	m := &Metrics{

@@ -37,8 +37,6 @@ type Reconciler struct {
 	status client.SubResourceWriter
 }
 
-var _ reconcile.Reconciler = &Reconciler{}
-
 // Reconcile observes addon, properties and claims, and reports.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	addon := &addonv1beta1.ManagedClusterAddOn{}

@@ -61,7 +61,7 @@ func trimRequest(request *certificatesv1.CertificateSigningRequest) *certificate
 	request.ManagedFields = nil
 	request.Spec.UID, request.Spec.Groups, request.Spec.Extra = "", nil, nil
 	request.Status.Certificate = nil
-	if isDecided(request) || isOversized(request) {
+	if isDecided(request) || request.Size() > maxRequestBytes {
 		return outlineOf(request)
 	}
 	return request
@@ -104,9 +104,11 @@ func Add(ctx context.Context, mgr manager.Manager) error {
 		Watches(kind, &handler.EnqueueRequestForObject{}, builder.WithPredicates(predicate.NewPredicateFuncs(isPending))).
 		// A request may be seen before its cluster and addon are, or before the hub
 		// accepts the cluster.
-		Watches(&clusterv1.ManagedCluster{}, handler.EnqueueRequestsFromMapFunc(a.requestsOfCluster),
-			builder.WithPredicates(kube.OnChange(acceptanceChanged))).
-		Watches(&addonv1beta1.ManagedClusterAddOn{}, handler.EnqueueRequestsFromMapFunc(a.requestsOfAddon),
+		Watches(&clusterv1.ManagedCluster{}, a.requests(client.Object.GetName),
+			builder.WithPredicates(kube.OnChange(func(before, after *clusterv1.ManagedCluster) bool {
+				return before.Spec.HubAcceptsClient != after.Spec.HubAcceptsClient
+			}))).
+		Watches(&addonv1beta1.ManagedClusterAddOn{}, a.requests(client.Object.GetNamespace),
 			builder.WithPredicates(kube.Named(contract.AddonName), kube.OnChange(kube.Never))).
 		WithOptions(controller.Options{
 			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](
@@ -123,8 +125,6 @@ func Add(ctx context.Context, mgr manager.Manager) error {
 type Approver struct {
 	Client client.Client
 }
-
-var _ reconcile.Reconciler = &Approver{}
 
 // Reconcile approves one request if it is pending and there is no objection.
 func (a *Approver) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
@@ -161,36 +161,21 @@ func isPending(object client.Object) bool {
 	return ok && !isDecided(request)
 }
 
-func acceptanceChanged(before, after client.Object) bool {
-	return accepted(before) != accepted(after)
-}
-
-func accepted(object client.Object) bool {
-	cluster, ok := object.(*clusterv1.ManagedCluster)
-	return ok && cluster.Spec.HubAcceptsClient
-}
-
-func (a *Approver) requestsOfCluster(ctx context.Context, cluster client.Object) []reconcile.Request {
-	return a.requests(ctx, cluster.GetName())
-}
-
-func (a *Approver) requestsOfAddon(ctx context.Context, addon client.Object) []reconcile.Request {
-	return a.requests(ctx, addon.GetNamespace())
-}
-
-// requests returns the pending requests that are labelled with a cluster's name.
-func (a *Approver) requests(ctx context.Context, cluster string) []reconcile.Request {
-	list := &certificatesv1.CertificateSigningRequestList{}
-	of := client.MatchingFields{indexRequestByCluster: cluster}
-	if err := a.Client.List(ctx, list, of, kube.Uncopied); err != nil {
-		log.FromContext(ctx).Error(err, "Cannot list the certificate requests of a cluster", "cluster", cluster)
-		return nil
-	}
-	requests := make([]reconcile.Request, 0, len(list.Items))
-	for i := range list.Items {
-		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
-	}
-	return requests
+// requests enqueues the pending requests that are labelled with the name of an object's cluster.
+func (a *Approver) requests(clusterOf func(client.Object) string) handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, object client.Object) []reconcile.Request {
+		list, cluster := &certificatesv1.CertificateSigningRequestList{}, clusterOf(object)
+		of := client.MatchingFields{indexRequestByCluster: cluster}
+		if err := a.Client.List(ctx, list, of, kube.Uncopied); err != nil {
+			log.FromContext(ctx).Error(err, "Cannot list the certificate requests of a cluster", "cluster", cluster)
+			return nil
+		}
+		requests := make([]reconcile.Request, 0, len(list.Items))
+		for i := range list.Items {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+		}
+		return requests
+	})
 }
 
 func clusterOfRequest(object client.Object) []string {

@@ -55,11 +55,6 @@ func isDecision(condition certificatesv1.CertificateSigningRequestCondition) boo
 	return condition.Type == certificatesv1.CertificateApproved || condition.Type == certificatesv1.CertificateDenied
 }
 
-// isOversized reports whether a request is larger than any that is approved.
-func isOversized(request *certificatesv1.CertificateSigningRequest) bool {
-	return request.Size() > maxRequestBytes
-}
-
 // approved returns a copy of the request with its approval. The reason is that of
 // addon-framework and OCM, which users may look for.
 func approved(request *certificatesv1.CertificateSigningRequest) *certificatesv1.CertificateSigningRequest {

@@ -232,7 +232,8 @@ func TestRefusalIsShortAndPrintable(t *testing.T) {
 // values are those of a cluster without a configuration.
 func values() manifests.Values {
 	return manifests.Values{
-		ClusterName: "c1", AddonUID: "uid-1", InstallNamespace: "agents", Image: "example.com/inventory:v1",
-		PullPolicy: "Always", ClaimLimit: 7, LogLevel: 3,
+		ClusterName: "c1", AddonUID: "uid-1", Revision: manifests.Revision{
+			InstallNamespace: "agents", Image: "example.com/inventory:v1", PullPolicy: "Always", ClaimLimit: 7, LogLevel: 3,
+		},
 	}
 }

@@ -15,7 +15,7 @@ import (
 
 func TestDecideRevision(t *testing.T) {
 	known := map[string]*configuration{
-		"one": {hash: "h1", values: manifests.Values{Image: "v1"}},
+		"one": {hash: "h1", values: manifests.Values{Revision: manifests.Revision{Image: "v1"}}},
 		"bad": {hash: "h1", errors: fieldErrors{"spec.a: is wrong"}},
 	}
 	one := addonv1beta1.AddOnConfig{
@@ -117,14 +117,14 @@ func TestValidateRevision(t *testing.T) {
 			"podSecurityContext": map[string]any{"runAsUser": int64(5), "runAsGroup": int64(6), "fsGroup": int64(0)},
 		}
 	}
-	want := manifests.Values{
+	want := manifests.Values{JSONLogs: true, Revision: manifests.Revision{
 		Manifests: "1", Image: "example.com/inventory:v1", PullPolicy: "Always", PullSecrets: []string{"a", "b"},
-		InstallNamespace: "agents", ClaimLimit: 7, LogLevel: 2, JSONLogs: true, ReservedProperties: []string{"*.example.com", "x"},
+		InstallNamespace: "agents", ClaimLimit: 7, LogLevel: 2, ReservedProperties: []string{"*.example.com", "x"},
 		NetworkPolicy: &manifests.NetworkPolicy{
 			APIServerCIDRs: []string{"192.0.2.0/24"}, APIServerPorts: []int32{6443}, DNSPorts: []int32{53},
 		},
 		Users: manifests.PodUsers{RunAsUser: ptr.To[int64](5), RunAsGroup: ptr.To[int64](6), FSGroup: ptr.To[int64](0)},
-	}
+	}}
 	got, wrong := validateRevision(good())
 	if diff := cmp.Diff(want, got); diff != "" || len(wrong) > 0 {
 		t.Errorf("mistakes %q, values (-want +got):\n%s", wrong, diff)

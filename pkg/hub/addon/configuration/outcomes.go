@@ -19,8 +19,6 @@ type Outcomes struct {
 	byCluster kube.Memory[string, conditions.Desired]
 }
 
-var _ conditions.Source = &Outcomes{}
-
 // NewOutcomes returns empty outcomes; reader reads the addons.
 func NewOutcomes(reader client.Reader) *Outcomes { return &Outcomes{reader: reader} }
 

@@ -141,11 +141,7 @@ func malformed(err error) *configuration {
 }
 
 // Trim keeps a configuration's identity and spec.
-func Trim(obj any) (any, error) {
-	config, ok := obj.(*unstructured.Unstructured)
-	if !ok {
-		return obj, nil
-	}
+func Trim(config *unstructured.Unstructured) *unstructured.Unstructured {
 	trimmed := &unstructured.Unstructured{Object: map[string]any{}}
 	trimmed.SetGroupVersionKind(config.GroupVersionKind())
 	trimmed.SetNamespace(config.GetNamespace())
@@ -157,7 +153,7 @@ func Trim(obj any) (any, error) {
 	if spec, ok := config.Object["spec"]; ok {
 		trimmed.Object["spec"] = spec
 	}
-	return trimmed, nil
+	return trimmed
 }
 
 // Handler returns a handler that enqueues the clusters whose addons a changed configuration

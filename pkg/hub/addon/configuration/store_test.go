@@ -62,11 +62,7 @@ func TestConfigurationsAreValidatedByTheirContent(t *testing.T) {
 
 // agentRevision returns one as it is cached.
 func agentRevision(name, manifests string, created int64) *unstructured.Unstructured {
-	trimmed, err := Trim(addontest.AgentRevision(name, manifests, created))
-	if err != nil {
-		panic(err)
-	}
-	return trimmed.(*unstructured.Unstructured)
+	return Trim(addontest.AgentRevision(name, manifests, created))
 }
 
 func TestNewestRevision(t *testing.T) {

@@ -3,6 +3,7 @@ package configuration
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strconv"
@@ -175,7 +176,7 @@ func validateNodeSelector(selector map[string]string, wrong *fieldErrors) map[st
 		wrong.add(field, "has %d labels, more than %d", len(selector), maxPlacementEntries)
 		return nil
 	}
-	for _, key := range sortedKeys(selector) {
+	for _, key := range slices.Sorted(maps.Keys(selector)) {
 		at := fmt.Sprintf("%s[%s]", field, key)
 		if problems := validation.IsQualifiedName(key); len(problems) > 0 {
 			wrong.add(at, "is not a label key: %s", problems[0])
@@ -281,7 +282,7 @@ func validateRequirements(field string, given resources, wrong *fieldErrors) *co
 		Limits:   validateQuantities(field+".limits", given.Limits, wrong),
 		Requests: validateQuantities(field+".requests", given.Requests, wrong),
 	}
-	for _, name := range sortedKeys(required.Requests) {
+	for _, name := range slices.Sorted(maps.Keys(required.Requests)) {
 		request, limit := required.Requests[name], required.Limits[name]
 		if _, limited := required.Limits[name]; limited && request.Cmp(limit) > 0 {
 			wrong.add(fmt.Sprintf("%s.requests[%s]", field, name), "%s is more than the limit %s", &request, &limit)
@@ -292,7 +293,7 @@ func validateRequirements(field string, given resources, wrong *fieldErrors) *co
 
 func validateQuantities(field string, given map[string]any, wrong *fieldErrors) corev1.ResourceList {
 	var list corev1.ResourceList
-	for _, name := range sortedKeys(given) {
+	for _, name := range slices.Sorted(maps.Keys(given)) {
 		at := fmt.Sprintf("%s[%s]", field, name)
 		switch kind := corev1.ResourceName(name); kind {
 		case corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage:
@@ -314,13 +315,4 @@ func validateQuantities(field string, given map[string]any, wrong *fieldErrors) 
 		}
 	}
 	return list
-}
-
-func sortedKeys[K ~string, V any](m map[K]V) []K {
-	keys := make([]K, 0, len(m))
-	for key := range m {
-		keys = append(keys, key)
-	}
-	slices.Sort(keys)
-	return keys
 }

@@ -12,22 +12,11 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-// revisionSpec is the spec of an AgentRevision: every difference between the agents of one
-// revision and those of another.
+// revisionSpec is the spec of an AgentRevision.
 type revisionSpec struct {
-	Manifests        string   `json:"manifests"`
-	Image            string   `json:"image"`
-	ImagePullPolicy  string   `json:"imagePullPolicy"`
-	ImagePullSecrets []string `json:"imagePullSecrets"`
-	InstallNamespace string   `json:"installNamespace"`
-	ClaimLimit       int      `json:"claimLimit"`
-	LogLevel         int      `json:"logLevel"`
-	LogFormat        string   `json:"logFormat"`
+	manifests.Revision `json:",inline"`
 
-	ReservedProperties []string `json:"reservedProperties"`
-
-	NetworkPolicy      *manifests.NetworkPolicy `json:"networkPolicy"`
-	PodSecurityContext manifests.PodUsers       `json:"podSecurityContext"`
+	LogFormat string `json:"logFormat"`
 }
 
 // The log formats of agents; an AgentRevision without one means text.
@@ -55,13 +44,13 @@ func validateRevision(spec map[string]any) (manifests.Values, fieldErrors) {
 	if decoded.Image == "" || strings.ContainsAny(decoded.Image, " \t\r\n") {
 		wrong.add("spec.image", "%q is not an image", decoded.Image)
 	}
-	switch corev1.PullPolicy(decoded.ImagePullPolicy) {
+	switch corev1.PullPolicy(decoded.PullPolicy) {
 	case corev1.PullAlways, corev1.PullIfNotPresent, corev1.PullNever:
 	default:
-		wrong.add("spec.imagePullPolicy", "%q is not one of %s, %s, %s", decoded.ImagePullPolicy,
+		wrong.add("spec.imagePullPolicy", "%q is not one of %s, %s, %s", decoded.PullPolicy,
 			corev1.PullAlways, corev1.PullIfNotPresent, corev1.PullNever)
 	}
-	for _, secret := range decoded.ImagePullSecrets {
+	for _, secret := range decoded.PullSecrets {
 		if problems := validation.IsDNS1123Subdomain(secret); len(problems) > 0 {
 			wrong.add("spec.imagePullSecrets", "%q is not a Secret name: %s", secret, problems[0])
 		}
@@ -84,24 +73,11 @@ func validateRevision(spec map[string]any) (manifests.Values, fieldErrors) {
 		}
 	}
 	validateNetworkPolicy(decoded.NetworkPolicy, &wrong)
-	validateUsers(decoded.PodSecurityContext, &wrong)
+	validateUsers(decoded.Users, &wrong)
 	if len(wrong) > 0 {
 		return manifests.Values{}, wrong
 	}
-	return manifests.Values{
-		Manifests:        decoded.Manifests,
-		Image:            decoded.Image,
-		PullPolicy:       decoded.ImagePullPolicy,
-		PullSecrets:      decoded.ImagePullSecrets,
-		InstallNamespace: decoded.InstallNamespace,
-		ClaimLimit:       decoded.ClaimLimit,
-		LogLevel:         decoded.LogLevel,
-		JSONLogs:         decoded.LogFormat == logFormatJSON,
-		NetworkPolicy:    decoded.NetworkPolicy,
-		Users:            decoded.PodSecurityContext,
-
-		ReservedProperties: decoded.ReservedProperties,
-	}, nil
+	return manifests.Values{Revision: decoded.Revision, JSONLogs: decoded.LogFormat == logFormatJSON}, nil
 }
 
 func validateUsers(given manifests.PodUsers, wrong *fieldErrors) {

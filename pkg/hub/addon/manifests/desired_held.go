@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 )
@@ -26,7 +27,7 @@ func (r *Renderers) Held(there Deployed, addonUID string) ([]runtime.Object, err
 		return nil, nil
 	}
 	deployment := &appsv1.Deployment{}
-	if err := decodeManifest(there.Agent.Raw, deployment); err != nil {
+	if err := utiljson.Unmarshal(there.Agent.Raw, deployment); err != nil {
 		return nil, err
 	}
 	values, err := valuesOf(deployment)
@@ -109,10 +110,12 @@ func valuesOf(agent *appsv1.Deployment) (Values, error) {
 	}
 	container := pod.Containers[0]
 	values := Values{
-		Manifests:        cmp.Or(agent.Annotations[contract.AnnotationManifests], "1"), // the first is not recorded
-		InstallNamespace: agent.Namespace,
-		Image:            container.Image,
-		PullPolicy:       string(container.ImagePullPolicy),
+		Revision: Revision{
+			Manifests:        cmp.Or(agent.Annotations[contract.AnnotationManifests], "1"), // the first is not recorded
+			InstallNamespace: agent.Namespace,
+			Image:            container.Image,
+			PullPolicy:       string(container.ImagePullPolicy),
+		},
 		NodeSelector:     pod.NodeSelector,
 		Tolerations:      pod.Tolerations,
 		CleanupResources: cleanupResources(agent),
@@ -174,12 +177,4 @@ func variable(container corev1.Container, name string) string {
 		return ""
 	}
 	return strings.ReplaceAll(container.Env[at].Value, "$$", "$")
-}
-
-func decodeManifest(raw []byte, into any) error {
-	object := &unstructured.Unstructured{}
-	if err := object.UnmarshalJSON(raw); err != nil {
-		return err
-	}
-	return runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, into)
 }

@@ -23,13 +23,15 @@ import (
 
 func values() Values {
 	return Values{
-		ClusterName:      "c1",
-		AddonUID:         "uid-1",
-		InstallNamespace: "agents",
-		Image:            "example.com/inventory:v1",
-		PullPolicy:       "Always",
-		ClaimLimit:       7,
-		LogLevel:         3,
+		ClusterName: "c1",
+		AddonUID:    "uid-1",
+		Revision: Revision{
+			InstallNamespace: "agents",
+			Image:            "example.com/inventory:v1",
+			PullPolicy:       "Always",
+			ClaimLimit:       7,
+			LogLevel:         3,
+		},
 	}
 }
 

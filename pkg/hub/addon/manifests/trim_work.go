@@ -33,15 +33,11 @@ type WorkTrimmer struct {
 // NewWorkTrimmer returns one for the ManifestWorks of all clusters.
 func NewWorkTrimmer() *WorkTrimmer { return &WorkTrimmer{manifests: lru.New(keptManifests)} }
 
-// Trim is the transform of an informer. It also removes what the framework did not write itself: the conditionRules of
-// WithRules, and defaults that the API server set. The framework compares a ManifestWork
-// with what it renders, and would otherwise send a patch for every ManifestWork each time
-// the manager starts.
-func (t *WorkTrimmer) Trim(obj any) (any, error) {
-	work, ok := obj.(*workv1.ManifestWork)
-	if !ok {
-		return obj, nil
-	}
+// Trim is for the transform of an informer. It also removes what the framework did not write
+// itself: the conditionRules of WithRules, and defaults that the API server set. The framework
+// compares a ManifestWork with what it renders, and would otherwise send a patch for every
+// ManifestWork each time the manager starts.
+func (t *WorkTrimmer) Trim(work *workv1.ManifestWork) *workv1.ManifestWork {
 	work.ManagedFields, work.Finalizers = nil, nil
 	work.Spec.ManifestConfigs = withoutRules(work.Spec.ManifestConfigs)
 	for i := range work.Spec.ManifestConfigs {
@@ -63,7 +59,7 @@ func (t *WorkTrimmer) Trim(obj any) (any, error) {
 	work.Spec.ManifestConfigs = t.configs.Of(work.Spec.ManifestConfigs)
 	work.Status.Conditions = t.conditions.Of(work.Status.Conditions)
 	work.Status.ResourceStatus.Manifests = t.statuses.Of(work.Status.ResourceStatus.Manifests)
-	return work, nil
+	return work
 }
 
 // manifest returns a manifest of a ManifestWork in the form in which the framework reads

@@ -21,7 +21,7 @@ func cachedWork(t *testing.T, r *renderer, v Values) *workv1.ManifestWork {
 
 func trimmedWork(t *testing.T, trimmer *WorkTrimmer, work *workv1.ManifestWork) *workv1.ManifestWork {
 	t.Helper()
-	return addontest.Transformed(t, trimmer.Trim, work)
+	return addontest.Transformed(trimmer.Trim, work)
 }
 
 func TestTrimWorkSharesEqualManifests(t *testing.T) {

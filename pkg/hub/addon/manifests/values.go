@@ -2,10 +2,40 @@ package manifests
 
 import corev1 "k8s.io/api/core/v1"
 
+// Revision are the values that an AgentRevision sets: every difference between the agents of one
+// revision and those of another. The JSON is that of its spec.
+type Revision struct {
+	// Manifests is the revision of the manifests, empty for the present one.
+	Manifests string `json:"manifests"`
+
+	// InstallNamespace is the agent's namespace on the spoke.
+	InstallNamespace string `json:"installNamespace"`
+
+	// Image and PullPolicy are those of the agent and the clean-up Job, and PullSecrets the
+	// names of the image's pull Secrets.
+	Image       string   `json:"image"`
+	PullPolicy  string   `json:"imagePullPolicy"`
+	PullSecrets []string `json:"imagePullSecrets"`
+
+	// ClaimLimit is how many custom claims the klusterlet reports.
+	ClaimLimit int `json:"claimLimit"`
+
+	// LogLevel is the agent's log verbosity.
+	LogLevel int `json:"logLevel"`
+
+	// ReservedProperties are patterns of names that no ClusterProperty is published under.
+	ReservedProperties []string `json:"reservedProperties"`
+
+	// NetworkPolicy is nil if there are to be no NetworkPolicies.
+	NetworkPolicy *NetworkPolicy `json:"networkPolicy"`
+
+	// Users are those of the pods.
+	Users PodUsers `json:"podSecurityContext"`
+}
+
 // Values are the differences between the manifests of two spokes, or of two addon versions.
 type Values struct {
-	// Manifests is the revision of the manifests, empty for the present one.
-	Manifests string
+	Revision
 
 	// ClusterName is the name of the ManagedCluster.
 	ClusterName string
@@ -14,23 +44,8 @@ type Values struct {
 	// installations on the same cluster.
 	AddonUID string
 
-	// InstallNamespace is the agent's namespace on the spoke.
-	InstallNamespace string
-
 	// Hosted makes the agent run on another cluster than the one it works for.
 	Hosted bool
-
-	// Image and PullPolicy are those of the agent and the clean-up Job, and PullSecrets the
-	// names of the image's pull Secrets.
-	Image       string
-	PullPolicy  string
-	PullSecrets []string
-
-	// ClaimLimit is how many custom claims the klusterlet reports.
-	ClaimLimit int
-
-	// LogLevel is the agent's log verbosity.
-	LogLevel int
 
 	// JSONLogs makes the agent log one JSON object a line.
 	JSONLogs bool
@@ -44,17 +59,8 @@ type Values struct {
 	AgentResources   *corev1.ResourceRequirements
 	CleanupResources *corev1.ResourceRequirements
 
-	// ReservedProperties are patterns of names that no ClusterProperty is published under.
-	ReservedProperties []string
-
 	// Proxy says how the agent reaches the hub.
 	Proxy Proxy
-
-	// NetworkPolicy is nil if there are to be no NetworkPolicies.
-	NetworkPolicy *NetworkPolicy
-
-	// Users are those of the pods.
-	Users PodUsers
 }
 
 // PodUsers are the user and groups of a pod. Those that are nil are the image's, or what the

@@ -10,13 +10,13 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
 // ControllerName is the name of the controller that stops waiting for spokes that do not
@@ -44,7 +44,8 @@ func Add(mgr manager.Manager, opts Options) error {
 	return builder.ControllerManagedBy(mgr).
 		Named(ControllerName).
 		Watches(&clusterv1.ManagedCluster{}, &handler.EnqueueRequestForObject{},
-			builder.WithPredicates(predicate.Or(predicate.NewPredicateFuncs(beingDetached), reachabilityChanged()))).
+			builder.WithPredicates(predicate.Or(
+				predicate.NewPredicateFuncs(beingDetached), kube.OnChange(reachabilityChanged)))).
 		Watches(&addonv1beta1.ManagedClusterAddOn{}, handler.EnqueueRequestsFromMapFunc(clusterOfAddon),
 			builder.WithPredicates(predicate.NewPredicateFuncs(beingRemoved))).
 		Complete(&Reconciler{
@@ -66,21 +67,12 @@ func beingDetached(object client.Object) bool {
 	return !object.GetDeletionTimestamp().IsZero()
 }
 
-// reachabilityChanged passes events that may change whether a cluster is reachable: the
-// cluster was added or deleted, or its Available condition changed.
-func reachabilityChanged() predicate.Predicate {
-	return predicate.Funcs{
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			return availability(e.ObjectOld) != availability(e.ObjectNew)
-		},
-	}
+// reachabilityChanged reports whether a cluster's condition Available changed.
+func reachabilityChanged(before, after *clusterv1.ManagedCluster) bool {
+	return availability(before) != availability(after)
 }
 
-func availability(object client.Object) string {
-	cluster, ok := object.(*clusterv1.ManagedCluster)
-	if !ok {
-		return ""
-	}
+func availability(cluster *clusterv1.ManagedCluster) string {
 	condition := apimeta.FindStatusCondition(cluster.Status.Conditions, clusterv1.ManagedClusterConditionAvailable)
 	if condition == nil {
 		return ""

@@ -55,8 +55,6 @@ type Reconciler struct {
 	beginning sync.Once
 }
 
-var _ reconcile.Reconciler = &Reconciler{}
-
 // Reconcile releases what waits for one cluster's spoke, once the timeout has expired.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	addonKey := client.ObjectKey{Namespace: req.Name, Name: contract.AddonName}
