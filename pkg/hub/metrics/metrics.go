@@ -44,6 +44,18 @@ const (
 	RejectedLimit     = "Limit"
 )
 
+// Mode says whether one of OCM's own writers is on.
+type Mode string
+
+// The modes.
+const (
+	On      Mode = "On"
+	Off     Mode = "Off"
+	Unknown Mode = "Unknown"
+)
+
+func modes() []Mode { return []Mode{On, Off, Unknown} }
+
 // OCM's own writers, with which this addon must not compete.
 const (
 	WriterRegistration   = "registration"
@@ -99,11 +111,13 @@ type Metrics struct {
 	heldBack    prometheus.Gauge
 	rejected    *tally
 	credentials *tally
-	expiry      *soonest
+	expiry      collected
+	ends        kube.Memory[types.NamespacedName, time.Time] // of copied tokens, by account
 	changes     *changes
 	delay       prometheus.Histogram
 	writes      *prometheus.CounterVec
-	upstream    *writerModes
+	upstream    collected
+	modes       kube.Memory[string, Mode] // by writer
 	policies    *prometheus.GaugeVec
 	addons      *tally
 	agents      *tally
@@ -136,7 +150,6 @@ func New(opts Options) *Metrics {
 		credentials: newTally("credentials",
 			"ManagedServiceAccounts that are labeled to be copied, by the state of their copies.",
 			"state").from(credentialStates()),
-		expiry:  newSoonest(opts.Clock),
 		changes: newChanges(opts.Clock),
 		delay: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: prefix + "profile_delay_seconds",
@@ -148,7 +161,6 @@ func New(opts Options) *Metrics {
 			Name: prefix + "writes_total",
 			Help: "The manager's write requests, by resource, verb and outcome.",
 		}, []string{"resource", "verb", "outcome"}),
-		upstream: newWriterModes(),
 		addons: newTally("addons", "Clusters by the status and reason of the conditions on their addon.",
 			"condition", "status", "reason"),
 		agents: newTally("agents",
@@ -161,6 +173,32 @@ func New(opts Options) *Metrics {
 		build: kube.BuildInfo(prefix+"build_info", "The version of the manager; always 1.", version.Get().Labels()),
 	}
 	m.agents.shown = m.knownRevision
+	m.expiry = collected{
+		desc: prometheus.NewDesc(prefix+"credential_expiry_seconds",
+			"Time until the first copied token expires. Missing while no token is copied.", nil, nil),
+		each: func(show func(value float64, labels ...string)) {
+			ends := slices.Collect(maps.Values(maps.Collect(m.ends.All())))
+			if len(ends) > 0 {
+				show(slices.MinFunc(ends, time.Time.Compare).Sub(opts.Clock.Now()).Seconds())
+			}
+		},
+	}
+	m.upstream = collected{
+		desc: prometheus.NewDesc(prefix+"upstream_mode",
+			"1 for the current mode of one of Open Cluster Management's own writers, 0 for its other modes.",
+			[]string{"writer", "mode"}, nil),
+		each: func(show func(value float64, labels ...string)) {
+			for writer, now := range m.modes.All() {
+				for _, mode := range modes() {
+					value := 0.
+					if mode == now {
+						value = 1
+					}
+					show(value, writer, string(mode))
+				}
+			}
+		},
+	}
 	return m
 }
 
@@ -227,8 +265,12 @@ func (m *Metrics) MoveAccount(before, after string) {
 // TokenEnds records when an account's token expires; the zero time means that none is
 // copied.
 func (m *Metrics) TokenEnds(account types.NamespacedName, at time.Time) {
-	if m != nil {
-		m.expiry.set(account, at)
+	switch {
+	case m == nil:
+	case at.IsZero():
+		m.ends.Forget(account)
+	default:
+		m.ends.Set(account, at)
 	}
 }
 
@@ -254,7 +296,7 @@ func (m *Metrics) ProfileServed(pair types.NamespacedName, version string, patch
 // Upstream records the mode of one of Open Cluster Management's writers.
 func (m *Metrics) Upstream(writer string, now Mode) {
 	if m != nil {
-		m.upstream.present.Set(writer, now)
+		m.modes.Set(writer, now)
 	}
 }
 
