@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"maps"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -177,7 +178,7 @@ func New(opts Options) *Metrics {
 		desc: prometheus.NewDesc(prefix+"credential_expiry_seconds",
 			"Time until the first copied token expires. Missing while no token is copied.", nil, nil),
 		each: func(show func(value float64, labels ...string)) {
-			ends := slices.Collect(maps.Values(maps.Collect(m.ends.All())))
+			ends := slices.Collect(maps.Values(m.ends.All()))
 			if len(ends) > 0 {
 				show(slices.MinFunc(ends, time.Time.Compare).Sub(opts.Clock.Now()).Seconds())
 			}
