@@ -49,13 +49,9 @@ func (g *RegistrationGate) Verdict(ctx context.Context) (Verdict, error) {
 	if err != nil {
 		return Verdict{}, err
 	}
-	var found client.Object
-	if role != nil {
-		found = role
-	}
-	counts, known := g.settle(found)
+	counts, known := g.settle(kube.ObjectOrNil(role))
 	role, _ = counts.(*rbacv1.ClusterRole)
-	return judgeRegistration(g.clusterRole, role, known, g.override), nil
+	return RegistrationVerdict(g.clusterRole, role, known, g.override), nil
 }
 
 // CacheOptions restricts the manager's cache of ClusterRoles to the registration

@@ -39,8 +39,8 @@ func (s *Syncer) Unknown() string { return s.follower.Unknown() }
 // On reports whether the syncer is on. It is meaningless while Unknown is not empty.
 func (s *Syncer) On() bool {
 	if s.override == OverrideOff || s.Unknown() != "" {
-		return judgeSyncer(false, s.override)
+		return false
 	}
 	role, _ := s.object()
-	return judgeSyncer(role != nil, s.override)
+	return role != nil
 }
