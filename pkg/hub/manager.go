@@ -280,7 +280,9 @@ func addAccess(mgr manager.Manager, opts *Options, counts *metrics.Metrics) (*ac
 		gate.Subscribe(func() { counted.Verdict() })
 		proxy.Gate = counted
 	}
-	return access.Add(mgr, access.Options{Namespace: opts.LeaderElectNamespace, ClusterProxy: proxy})
+	return access.Add(mgr, access.Options{
+		Namespace: opts.LeaderElectNamespace, ClusterProxy: proxy, Clock: clock.RealClock{},
+	})
 }
 
 // addSyncer returns nil if credentials are disabled: then the manager has neither the right

@@ -76,16 +76,13 @@ type Options struct {
 	// Sources are all conditions of the manager.
 	Sources []Source
 
-	// Clock is the time; nil means the real one.
+	// Clock is the time.
 	Clock clock.PassiveClock
 }
 
 // Add registers the controller. The manager's cache must hold this addon's
 // ManagedClusterAddOns with all their conditions.
 func Add(ctx context.Context, mgr manager.Manager, opts Options) error {
-	if opts.Clock == nil {
-		opts.Clock = clock.RealClock{}
-	}
 	routes := &routes{ctx: ctx, reader: mgr.GetCache(), trigger: &watch.Trigger{Delay: delay}}
 	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](retryFirst, retryMost)
 	oneCluster := onEvent(func(addon client.Object) { routes.enqueue(addon.GetNamespace()) })

@@ -139,7 +139,7 @@ type Options struct {
 	// Metrics count the states of accounts; nil disables them.
 	Metrics *metrics.Metrics
 
-	// Clock is the time; nil means the real one.
+	// Clock is the time.
 	Clock clock.PassiveClock
 
 	checkEvery    time.Duration // zero means source.CheckEvery
@@ -184,9 +184,6 @@ type Credentials struct {
 func Add(ctx context.Context, mgr manager.Manager, opts Options) (*Credentials, error) {
 	if opts.Mode == ModeDisabled {
 		return &Credentials{opts: opts}, checkNoCopies(ctx, mgr.GetAPIReader())
-	}
-	if opts.Clock == nil {
-		opts.Clock = clock.RealClock{}
 	}
 	c, err := newCredentials(ctx, mgr, opts)
 	if err != nil {

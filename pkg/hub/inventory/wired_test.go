@@ -142,7 +142,9 @@ func startWith(
 	apitest.Must(t, err)
 	source, err := Add(t.Context(), mgr, opts)
 	apitest.Must(t, err)
-	apitest.Must(t, conditions.Add(t.Context(), mgr, conditions.Options{Sources: []conditions.Source{source}}))
+	apitest.Must(t, conditions.Add(t.Context(), mgr, conditions.Options{
+		Sources: []conditions.Source{source}, Clock: clock.RealClock{},
+	}))
 	return apitest.Run(t, mgr.Start)
 }
 
