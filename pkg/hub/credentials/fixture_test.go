@@ -246,7 +246,7 @@ func (w *world) start() {
 	if err != nil {
 		w.T.Fatal(err)
 	}
-	if w.opts.UpstreamSyncer, err = upstream.AddSyncer(mgr, w.syncer, w.syncerTime); err != nil {
+	if w.opts.UpstreamSyncer, err = upstream.AddSyncer(mgr, w.syncer, w.syncerTime, func(bool, bool) {}); err != nil {
 		w.T.Fatal(err)
 	}
 	if w.opts.Clock == nil {

@@ -22,8 +22,10 @@ type ProxyGate struct{ followed }
 
 // AddProxyGate makes the manager follow the Deployment of cluster-proxy's manager
 // in cluster-proxy's namespace.
-func AddProxyGate(mgr manager.Manager, namespace string, clock clock.Clock) (*ProxyGate, error) {
-	g := &ProxyGate{followed{evidence: evidence{clock: clock}}}
+func AddProxyGate(
+	mgr manager.Manager, namespace string, clock clock.Clock, report func(on, unknown bool),
+) (*ProxyGate, error) {
+	g := &ProxyGate{followed{evidence: evidence{clock: clock, report: report}}}
 	return g, g.add(mgr, namespace, ProxyDeployment, watch.Follow{
 		Object: &appsv1.Deployment{}, List: &appsv1.DeploymentList{}, Trim: kube.Trimmed(trimDeployment),
 	})
@@ -43,6 +45,7 @@ func (g *ProxyGate) Verdict() (on bool, problem string, transient bool) {
 		args = commandLine(deployment)
 	}
 	on, problem = judgeProxy(g.key, args, unknown)
+	g.report(on, unknown != "")
 	return on, problem, watch.IsTransient(unknown)
 }
 
