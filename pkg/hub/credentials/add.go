@@ -134,7 +134,7 @@ type Options struct {
 	// Events creates the events. Required.
 	Events *notices.Controller
 
-	// Metrics count the states of accounts; nil disables them.
+	// Metrics count the states of accounts.
 	Metrics *metrics.Metrics
 
 	// Clock is the time.

@@ -29,6 +29,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/conditions"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/bearer"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/target"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/metrics"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/notices"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/upstream"
@@ -215,6 +216,7 @@ func newWorldOn(t testing.TB, srv *apitest.Server) *world {
 	w.opts = Options{
 		Mode: ModeEnabled, RequireTarget: true, Rule: w.rule,
 		ServiceAccount: types.NamespacedName{Namespace: managerNamespace, Name: managerName},
+		Metrics:        metrics.New(metrics.Options{}),
 		reportDelay:    time.Hour, // except in tests of events
 	}
 	if _, done := once.LoadOrStore(srv, true); !done {

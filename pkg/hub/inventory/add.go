@@ -95,7 +95,7 @@ type Options struct {
 	// Events creates the events. Required.
 	Events *notices.Controller
 
-	// Metrics count the states of pairs and claims; nil disables them.
+	// Metrics count the states of pairs and claims.
 	Metrics *metrics.Metrics
 
 	// Clock is the time.

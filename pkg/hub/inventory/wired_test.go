@@ -31,6 +31,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/conditions"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory/profiles"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/metrics"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/notices"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
@@ -136,6 +137,9 @@ func startWith(
 	if opts.Rule == nil {
 		opts.Rule = selection.New(
 			mgr.GetCache(), mgr.GetAPIReader(), followDefinitions(t, mgr, opts.Clock), opts.Clock)
+	}
+	if opts.Metrics == nil {
+		opts.Metrics = metrics.New(metrics.Options{})
 	}
 	var err error
 	opts.Events, err = notices.Add(mgr, opts.Clock)

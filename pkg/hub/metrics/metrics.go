@@ -104,8 +104,7 @@ type Options struct {
 	Clock clock.PassiveClock
 }
 
-// Metrics is a prometheus.Collector of all metrics. It is safe for concurrent use. A nil
-// one counts nothing.
+// Metrics is a prometheus.Collector of all metrics. It is safe for concurrent use.
 type Metrics struct {
 	profiles    *tally
 	withheld    *tally
@@ -233,9 +232,6 @@ type Pair struct {
 
 // MovePair moves a pair in a namespace from one state or reason to another.
 func (m *Metrics) MovePair(namespace string, before, after Pair) {
-	if m == nil {
-		return
-	}
 	m.profiles.move(namespace, before.State, after.State)
 	m.withheld.move(namespace, before.Withheld, after.Withheld)
 }
@@ -243,14 +239,12 @@ func (m *Metrics) MovePair(namespace string, before, after Pair) {
 // HoldBackProfiles changes the number of profiles whose changes have had to wait for long; more
 // may be negative.
 func (m *Metrics) HoldBackProfiles(more int) {
-	if m != nil {
-		m.heldBack.Add(float64(more))
-	}
+	m.heldBack.Add(float64(more))
 }
 
 // RejectClaims changes the number of claims left out for a reason; more may be negative.
 func (m *Metrics) RejectClaims(reason string, more int) {
-	if m != nil && slices.Contains(RejectionReasons(), reason) {
+	if slices.Contains(RejectionReasons(), reason) {
 		m.rejected.add(series{reason}, more)
 	}
 }
@@ -258,19 +252,15 @@ func (m *Metrics) RejectClaims(reason string, more int) {
 // MoveAccount moves an account from one state to another: its reason in the condition
 // CredentialsSynced, or "" if it does not count.
 func (m *Metrics) MoveAccount(before, after string) {
-	if m != nil {
-		m.credentials.move("", before, after)
-	}
+	m.credentials.move("", before, after)
 }
 
 // TokenEnds records when an account's token expires; the zero time means that none is
 // copied.
 func (m *Metrics) TokenEnds(account types.NamespacedName, at time.Time) {
-	switch {
-	case m == nil:
-	case at.IsZero():
+	if at.IsZero() {
 		m.ends.Forget(account)
-	default:
+	} else {
 		m.ends.Set(account, at)
 	}
 }
@@ -278,17 +268,12 @@ func (m *Metrics) TokenEnds(account types.NamespacedName, at time.Time) {
 // ClusterChanged records that a ManagedCluster, at this resource version, has changed in a
 // way that its profiles show.
 func (m *Metrics) ClusterChanged(cluster, version string) {
-	if m != nil {
-		m.changes.changed(cluster, version)
-	}
+	m.changes.changed(cluster, version)
 }
 
 // ProfileServed records that the profile in a namespace shows its ManagedCluster as of this
 // resource version, and whether it was patched for that.
 func (m *Metrics) ProfileServed(pair types.NamespacedName, version string, patched bool) {
-	if m == nil {
-		return
-	}
 	if after, ok := m.changes.served(pair, version); ok && patched {
 		m.delay.Observe(after.Seconds())
 	}
@@ -296,16 +281,11 @@ func (m *Metrics) ProfileServed(pair types.NamespacedName, version string, patch
 
 // Upstream records the mode of one of Open Cluster Management's writers.
 func (m *Metrics) Upstream(writer string, now Mode) {
-	if m != nil {
-		m.modes.Set(writer, now)
-	}
+	m.modes.Set(writer, now)
 }
 
 // PolicyEnforced records whether the hub enforces one of the chart's admission policies.
 func (m *Metrics) PolicyEnforced(policy string, enforced bool) {
-	if m == nil {
-		return
-	}
 	value := 0.
 	if enforced {
 		value = 1
