@@ -128,7 +128,7 @@ func newUninstallCommand(logs *kube.Log) *cobra.Command {
 		validateCredentialsMode(mistakes, mode)
 	}, func(ctx context.Context, cfg *rest.Config) error {
 		opts.IsGateOff = func(role *rbacv1.ClusterRole) bool {
-			return upstream.RegistrationVerdict(opts.RegistrationClusterRole, role, upstream.Override(gates)).Allowed
+			return upstream.RegistrationVerdict(opts.RegistrationClusterRole, role, true, upstream.Override(gates)).Allowed
 		}
 		opts.GrantNamespaces = grants.Namespaces
 		opts.GrantsStay = credentials.Mode(mode) == credentials.ModeDisabled

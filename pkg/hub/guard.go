@@ -9,7 +9,6 @@ import (
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory/profiles"
-	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/metrics"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/uninstall"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/upstream"
 )
@@ -20,7 +19,6 @@ type profileGuard struct {
 	gate   interface {
 		Verdict(ctx context.Context) (upstream.Verdict, error)
 	}
-	counts *metrics.Metrics
 }
 
 // guardObjects are the kinds on which the guard's verdict depends.
@@ -36,7 +34,6 @@ func (g profileGuard) verdict(ctx context.Context) (profiles.Verdict, error) {
 	if err != nil {
 		return profiles.Verdict{}, err
 	}
-	countVerdict(gate, g.counts)
 	kept, why, err := uninstall.ProfilesKept(ctx, g.reader)
 	switch {
 	case err != nil:

@@ -179,7 +179,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, opts *Options, cou
 		return fmt.Errorf("adding the access controller: %w", err)
 	}
 	gate, err := upstream.AddRegistrationGate(mgr, opts.UpstreamRegistrationClusterRole,
-		upstream.Override(opts.UpstreamGates), clock.RealClock{})
+		upstream.Override(opts.UpstreamGates), clock.RealClock{}, reportMode(counts, metrics.WriterRegistration))
 	if err != nil {
 		return fmt.Errorf("adding the gate for OCM's own ClusterProfiles: %w", err)
 	}
@@ -193,7 +193,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, opts *Options, cou
 	}
 	profiles, err := inventory.Add(ctx, mgr, inventory.Options{
 		Rule:         rule,
-		Guard:        profileGuard{reader: mgr.GetClient(), gate: gate, counts: counts}.verdict,
+		Guard:        profileGuard{reader: mgr.GetClient(), gate: gate}.verdict,
 		GuardObjects: guardObjects(),
 		GuardChanges: gate.Subscribe,
 		LabelAllow:   opts.LabelAllow,
@@ -272,15 +272,17 @@ func addDecisions(
 func addAccess(mgr manager.Manager, opts *Options, counts *metrics.Metrics) (*access.Resolver, error) {
 	proxy := opts.Access.ClusterProxyOptions
 	if proxy.Enabled {
-		gate, err := upstream.AddProxyGate(mgr, proxy.Namespace, clock.RealClock{})
+		gate, err := upstream.AddProxyGate(mgr, proxy.Namespace, clock.RealClock{},
+			reportMode(counts, metrics.WriterClusterProxy))
 		if err != nil {
 			return nil, err
 		}
-		counted := countedProxyGate{gate, counts}
-		gate.Subscribe(func() { counted.Verdict() })
-		proxy.Gate = counted
+		gate.Subscribe(func() { gate.Verdict() })
+		proxy.Gate = gate
 	}
-	return access.Add(mgr, access.Options{Namespace: opts.LeaderElectNamespace, ClusterProxy: proxy})
+	return access.Add(mgr, access.Options{
+		Namespace: opts.LeaderElectNamespace, ClusterProxy: proxy, Clock: clock.RealClock{},
+	})
 }
 
 // addSyncer returns nil if credentials are disabled: then the manager has neither the right
@@ -289,11 +291,26 @@ func addSyncer(mgr manager.Manager, opts *Options, counts *metrics.Metrics) (cre
 	if credentials.Mode(opts.CredentialsMode) == credentials.ModeDisabled {
 		return nil, nil
 	}
-	syncer, err := upstream.AddSyncer(mgr, upstream.Override(opts.CredentialsUpstreamSyncer), clock.RealClock{})
+	syncer, err := upstream.AddSyncer(mgr, upstream.Override(opts.CredentialsUpstreamSyncer), clock.RealClock{},
+		reportMode(counts, metrics.WriterServiceAccount))
 	if err != nil {
 		return nil, fmt.Errorf("looking for managed-serviceaccount's own syncer: %w", err)
 	}
-	counted := countedSyncer{syncer, counts}
-	syncer.Subscribe(func() { counted.On() })
-	return counted, nil
+	syncer.Subscribe(func() { syncer.On() })
+	return syncer, nil
+}
+
+// reportMode returns what reports the mode of one of OCM's own writers to the metrics, as its users
+// see it.
+func reportMode(counts *metrics.Metrics, writer string) func(on, unknown bool) {
+	return func(on, unknown bool) {
+		mode := metrics.Off
+		switch {
+		case unknown:
+			mode = metrics.Unknown
+		case on:
+			mode = metrics.On
+		}
+		counts.Upstream(writer, mode)
+	}
 }

@@ -29,3 +29,23 @@ func MergePatch(resourceVersion string, fields map[string]any) (client.Patch, er
 	}
 	return client.RawPatch(types.MergePatchType, data), nil
 }
+
+// MapChanges returns the part of a merge patch that turns one map into another, nil if they are
+// equal.
+func MapChanges(current, desired map[string]string) map[string]any {
+	changes := map[string]any{}
+	for key, value := range desired {
+		if have, ok := current[key]; !ok || have != value {
+			changes[key] = value
+		}
+	}
+	for key := range current {
+		if _, ok := desired[key]; !ok {
+			changes[key] = nil
+		}
+	}
+	if len(changes) == 0 {
+		return nil
+	}
+	return changes
+}

@@ -28,3 +28,11 @@ func ConditionChanged(before, after []metav1.Condition, conditionType string) bo
 	}
 	return b.Status != a.Status || b.Reason != a.Reason || b.Message != a.Message
 }
+
+// StatusOf returns the status of the condition of a type, or "" if a list has none.
+func StatusOf(conditions []metav1.Condition, conditionType string) metav1.ConditionStatus {
+	if condition := meta.FindStatusCondition(conditions, conditionType); condition != nil {
+		return condition.Status
+	}
+	return ""
+}

@@ -33,7 +33,7 @@ type Options struct {
 	// ClusterProxy configures access through cluster-proxy.
 	ClusterProxy ClusterProxyOptions
 
-	// Clock is the time, also for the controller's queue; nil means the real one.
+	// Clock is the time, also for the controller's queue.
 	Clock clock.WithTicker
 }
 
@@ -88,9 +88,6 @@ func Add(mgr manager.Manager, opts Options) (*Resolver, error) {
 	c, err := watch.NewWatchClient(mgr)
 	if err != nil {
 		return nil, err
-	}
-	if opts.Clock == nil {
-		opts.Clock = clock.RealClock{}
 	}
 	opts.ClusterProxy.stateNamespace = opts.Namespace
 	r := &Resolver{opts: opts, ready: make(chan struct{})}

@@ -132,13 +132,9 @@ func byAge(a, b *x509.Certificate) int {
 }
 
 func unexpired(certificates []*x509.Certificate, now time.Time) []*x509.Certificate {
-	var valid []*x509.Certificate
-	for _, certificate := range certificates {
-		if !now.After(certificate.NotAfter) {
-			valid = append(valid, certificate)
-		}
-	}
-	return valid
+	return slices.DeleteFunc(slices.Clone(certificates), func(certificate *x509.Certificate) bool {
+		return now.After(certificate.NotAfter)
+	})
 }
 
 // firstExpiry returns when the first of the certificates expires; zero for none.

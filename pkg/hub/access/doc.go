@@ -30,11 +30,9 @@
 // that does not serve ManagedProxyConfigurations certainly has no cluster-proxy. While
 // cluster-proxy's own feature gate for access providers is on, its entries belong to it.
 //
-// An object counts as absent once it has been missing for kube.AbsenceCounts: consumers
-// forget a cluster whose entry is missing even for a moment, and a Secret, a Service, a
-// configuration, its API or an addon may just be replaced. The last state counts until
-// then; at the start there is none, and a missing object is unknown for that time. A change
-// counts at once, and so do the administrator's ConfigMaps.
+// An object counts as absent once it has been missing for kube.AbsenceCounts (docs/architecture.md),
+// and is unknown for that time after the start. A change counts at once, and so do the
+// administrator's ConfigMaps.
 //
 // # How it works
 //

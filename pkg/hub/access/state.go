@@ -38,11 +38,7 @@ func (s *state) latest(followed found[corev1.ConfigMap], now time.Time) found[co
 	if s == nil {
 		return followed
 	}
-	var seen client.Object
-	if followed.object != nil {
-		seen = followed.object
-	}
-	if s.expectations.Wait(s.key, seen, now) > 0 {
+	if s.expectations.Wait(s.key, kube.ObjectOrNil(followed.object), now) > 0 {
 		followed.object = s.written
 	}
 	return followed

@@ -12,7 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -76,20 +75,17 @@ type Options struct {
 	// Sources are all conditions of the manager.
 	Sources []Source
 
-	// Clock is the time; nil means the real one.
+	// Clock is the time.
 	Clock clock.PassiveClock
 }
 
 // Add registers the controller. The manager's cache must hold this addon's
 // ManagedClusterAddOns with all their conditions.
 func Add(ctx context.Context, mgr manager.Manager, opts Options) error {
-	if opts.Clock == nil {
-		opts.Clock = clock.RealClock{}
-	}
 	routes := &routes{ctx: ctx, reader: mgr.GetCache(), trigger: &watch.Trigger{Delay: delay}}
 	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](retryFirst, retryMost)
-	oneCluster := onEvent(func(addon client.Object) { routes.enqueue(addon.GetNamespace()) })
-	everyCluster := onEvent(func(client.Object) { routes.enqueue("") })
+	oneCluster := watch.Tells(func(_ context.Context, addon client.Object) { routes.enqueue(addon.GetNamespace()) })
+	everyCluster := watch.Tells(func(context.Context, client.Object) { routes.enqueue("") })
 	b := builder.ControllerManagedBy(mgr).
 		Named(ControllerName).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: limiter}).
@@ -127,17 +123,6 @@ func (r *routes) enqueue(cluster string) {
 	}
 	for i := range addons.Items {
 		r.enqueue(addons.Items[i].Namespace)
-	}
-}
-
-// onEvent calls enqueue for each event. It does not use the controller's queue itself,
-// which the trigger fills later.
-func onEvent(enqueue func(client.Object)) handler.EventHandler {
-	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
-	return handler.Funcs{
-		CreateFunc: func(_ context.Context, e event.CreateEvent, _ queue) { enqueue(e.Object) },
-		UpdateFunc: func(_ context.Context, e event.UpdateEvent, _ queue) { enqueue(e.ObjectNew) },
-		DeleteFunc: func(_ context.Context, e event.DeleteEvent, _ queue) { enqueue(e.Object) },
 	}
 }
 

@@ -2,20 +2,10 @@
 // all of them in one PATCH. The content of each comes from a Source, which is a separate
 // concern.
 //
-// Writing an addon's status is the most expensive of all writes: the addon API is stored as
-// v1alpha1 and written as v1beta1, so each write, and each watch event of it, passes a
-// conversion webhook, and OCM's addon manager reconciles the addon again. So:
-//
-//   - All conditions are written at birth, in one PATCH, once addon-framework has
-//     made its own first writes, so that neither meets a conflict.
-//   - A condition that is True has one text. A healthy change writes nothing.
-//   - Degraded follows from the other conditions, and from the agent's own
-//     (desired_degraded.go), and is written with them. Its text depends on the types and
-//     reasons of those that are False. If the addon lacks Degraded, writing that it is
-//     False waits for another write.
-//   - Conditions that may be transient are held back for a while (Desired.HoldBack), and a
-//     cluster is reconciled at most once a second, however often something changes.
-//   - Few addons are written at a time, so that profiles and copies come first.
+// Writing an addon's status is the most expensive of all writes. docs/architecture.md says why,
+// under "Conditions on the addon", and when the conditions are written therefore. Degraded follows
+// from the other conditions, and from the agent's own (desired_degraded.go). Conditions that may be
+// transient are held back for a while (Desired.HoldBack).
 //
 // # Ownership
 //

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/utils/clock"
 
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
@@ -24,7 +25,7 @@ func TestAddonIsWrittenOnceAtCreationAndOncePerFailure(t *testing.T) {
 	profiles, tokens := ofProfiles(), ofTokens()
 	start := func() (stop func()) {
 		mgr := ocmtest.NewManager(t, wire.Tap(wiredHub.Config(t)), nil)
-		apitest.Must(t, Add(t.Context(), mgr, Options{Sources: []Source{profiles, tokens}}))
+		apitest.Must(t, Add(t.Context(), mgr, Options{Sources: []Source{profiles, tokens}, Clock: clock.RealClock{}}))
 		return apitest.Run(t, mgr.Start)
 	}
 	stop := start()

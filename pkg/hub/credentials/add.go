@@ -10,16 +10,14 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	ctrlsource "sigs.k8s.io/controller-runtime/pkg/source"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
@@ -136,10 +134,10 @@ type Options struct {
 	// Events creates the events. Required.
 	Events *notices.Controller
 
-	// Metrics count the states of accounts; nil disables them.
+	// Metrics count the states of accounts.
 	Metrics *metrics.Metrics
 
-	// Clock is the time; nil means the real one.
+	// Clock is the time.
 	Clock clock.PassiveClock
 
 	checkEvery    time.Duration // zero means source.CheckEvery
@@ -184,9 +182,6 @@ type Credentials struct {
 func Add(ctx context.Context, mgr manager.Manager, opts Options) (*Credentials, error) {
 	if opts.Mode == ModeDisabled {
 		return &Credentials{opts: opts}, checkNoCopies(ctx, mgr.GetAPIReader())
-	}
-	if opts.Clock == nil {
-		opts.Clock = clock.RealClock{}
 	}
 	c, err := newCredentials(ctx, mgr, opts)
 	if err != nil {
@@ -404,20 +399,16 @@ func (c *Credentials) addGrants() error {
 		Named(GrantsControllerName).
 		WithOptions(c.queue().Controller()).
 		WatchesRawSource(c.grantTrigger)
-	handle := handler.Funcs{
-		CreateFunc: func(_ context.Context, e event.CreateEvent, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			c.grantTrigger.Enqueue(client.ObjectKeyFromObject(e.Object))
-		},
-		UpdateFunc: func(_ context.Context, e event.UpdateEvent, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			c.grantTrigger.Enqueue(client.ObjectKeyFromObject(e.ObjectNew))
-		},
-		DeleteFunc: func(_ context.Context, e event.DeleteEvent, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			c.grants.Vanished(e.Object)
-			c.grantTrigger.Enqueue(client.ObjectKeyFromObject(e.Object))
-		},
-	}
+	enqueue := watch.Tells(func(_ context.Context, binding client.Object) {
+		c.grantTrigger.Enqueue(client.ObjectKeyFromObject(binding))
+	})
+	vanished := predicate.Funcs{DeleteFunc: func(e event.DeleteEvent) bool {
+		c.grants.Vanished(e.Object)
+		return true
+	}}
 	for _, named := range c.bindings {
-		controller = controller.WatchesRawSource(ctrlsource.Kind[client.Object](named, &rbacv1.RoleBinding{}, handle))
+		all := ctrlsource.Kind[client.Object](named, &rbacv1.RoleBinding{}, enqueue, vanished)
+		controller = controller.WatchesRawSource(all)
 	}
 	return controller.Complete(c.grants)
 }

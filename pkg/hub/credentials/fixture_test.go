@@ -29,6 +29,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/conditions"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/bearer"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/target"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/metrics"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/notices"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/upstream"
@@ -215,6 +216,7 @@ func newWorldOn(t testing.TB, srv *apitest.Server) *world {
 	w.opts = Options{
 		Mode: ModeEnabled, RequireTarget: true, Rule: w.rule,
 		ServiceAccount: types.NamespacedName{Namespace: managerNamespace, Name: managerName},
+		Metrics:        metrics.New(metrics.Options{}),
 		reportDelay:    time.Hour, // except in tests of events
 	}
 	if _, done := once.LoadOrStore(srv, true); !done {
@@ -246,7 +248,7 @@ func (w *world) start() {
 	if err != nil {
 		w.T.Fatal(err)
 	}
-	if w.opts.UpstreamSyncer, err = upstream.AddSyncer(mgr, w.syncer, w.syncerTime); err != nil {
+	if w.opts.UpstreamSyncer, err = upstream.AddSyncer(mgr, w.syncer, w.syncerTime, func(bool, bool) {}); err != nil {
 		w.T.Fatal(err)
 	}
 	if w.opts.Clock == nil {

@@ -34,6 +34,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/grants"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/source"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/target"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/metrics"
 	rules "open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection/rule"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/watch"
 )
@@ -178,7 +179,10 @@ func (c *copying) prepare(w *orders.World) {
 		copies:     target.NewCopies(w.Live, writer, target.NewLedger(), w, "orders"),
 		grants:     grants.New(nil, nil, nil, rbacv1.Subject{}, w, "orders"),
 		operations: newOperations(8, time.Hour, newFailures(w), func(types.NamespacedName) {}),
-		opts:       Options{UpstreamSyncer: syncerOff{}, Definitions: w.Definitions, RequireTarget: true, Clock: w},
+		opts: Options{
+			UpstreamSyncer: syncerOff{}, Definitions: w.Definitions, RequireTarget: true, Clock: w,
+			Metrics: metrics.New(metrics.Options{}),
+		},
 	}}
 }
 

@@ -22,6 +22,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/report"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/metrics"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
@@ -524,7 +525,7 @@ func TestAnUncertaintyThatIsOverIsNotReported(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &Reconciler{Credentials: &Credentials{
-				outcomes: report.NewOutcomes(func(string) {}, func(string) {}, nil),
+				outcomes: report.NewOutcomes(func(string) {}, func(string) {}, metrics.New(metrics.Options{})),
 			}}
 			r.outcomes.Set(account, report.Outcome{Problems: uncertain})
 			test.plan.observed = observed{key: account, known: true}

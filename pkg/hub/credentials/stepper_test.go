@@ -45,7 +45,7 @@ func newStepper(t *testing.T, change ...func(*Options)) *stepper {
 	}
 	mgr := ocmtest.NewManager(t, s.wire.Tap(s.srv.Config(t)), nil)
 	ctx, cancel := context.WithCancel(t.Context())
-	syncer, err := upstream.AddSyncer(mgr, upstream.OverrideOff, clock.RealClock{})
+	syncer, err := upstream.AddSyncer(mgr, upstream.OverrideOff, clock.RealClock{}, func(bool, bool) {})
 	apitest.Must(t, err)
 	s.opts.UpstreamSyncer = syncer
 	s.opts.Definitions = watch.NewDefinitions(mgr.GetAPIReader(), s.time)

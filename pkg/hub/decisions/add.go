@@ -2,7 +2,6 @@ package decisions
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -55,7 +54,7 @@ type Options struct {
 	Workers             int
 	WorkersPerNamespace int
 
-	// Clock is the time; nil means the real one.
+	// Clock is the time.
 	Clock clock.PassiveClock
 }
 
@@ -81,12 +80,6 @@ type Decisions struct {
 // prepared and the hub serves PlacementDecisions, which may be long after the manager has
 // started.
 func Add(ctx context.Context, mgr manager.Manager, opts Options) (*Decisions, error) {
-	if opts.Rule == nil || opts.Definitions == nil {
-		return nil, errors.New("decisions: a rule and definitions are required")
-	}
-	if opts.Clock == nil {
-		opts.Clock = clock.RealClock{}
-	}
 	d := &Decisions{
 		mgr:    mgr,
 		reader: mgr.GetCache(),

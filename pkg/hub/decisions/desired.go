@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/util/sets"
+
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 )
 
@@ -55,7 +57,7 @@ type draft struct {
 	exists bool
 
 	next    slice
-	members map[string]struct{} // of next
+	members sets.Set[string] // of next
 	removed bool
 
 	moving []string // clusters that must move to another slice
@@ -63,8 +65,6 @@ type draft struct {
 }
 
 func (d *draft) room() int { return maxReferences - len(d.members) }
-
-func (d *draft) add(cluster string) { d.members[cluster] = struct{}{} }
 
 // isTouched reports whether a slice must be written even if nothing is added to it.
 func (d *draft) isTouched() bool {
@@ -113,12 +113,12 @@ func (p *plan) take(current []slice) {
 	})
 	for _, now := range current {
 		p.taken[now.name] = true
-		d := &draft{now: now, exists: true, next: now, members: make(map[string]struct{}, len(now.clusters))}
+		d := &draft{now: now, exists: true, next: now, members: sets.New[string]()}
 		d.next.group = p.bestGroup(now)
 		for _, cluster := range now.clusters {
 			group, wanted := p.want[cluster]
 			if wanted && group == d.next.group && p.placed[cluster] == nil {
-				d.add(cluster)
+				d.members.Insert(cluster)
 				p.placed[cluster] = d
 			}
 		}
@@ -204,8 +204,8 @@ func (p *plan) place(d *draft, group selection.Group, clusters []string) (rest [
 		return clusters
 	}
 	d.next.group = group
+	d.members.Insert(clusters[:n]...)
 	for _, cluster := range clusters[:n] {
-		d.add(cluster)
 		p.placed[cluster] = d
 	}
 	return clusters[n:]
@@ -217,7 +217,7 @@ func (p *plan) open() *draft {
 	for p.taken[p.number(n)] {
 		n++
 	}
-	d := &draft{members: map[string]struct{}{}, next: slice{name: p.number(n), index: noIndex}}
+	d := &draft{members: sets.New[string](), next: slice{name: p.number(n), index: noIndex}}
 	p.taken[d.next.name] = true
 	p.drafts = append(p.drafts, d)
 	return d
@@ -269,8 +269,8 @@ func (p *plan) compact() {
 			continue
 		}
 		d.removed = true
-		homeless[group] = append(homeless[group], slices.Sorted(maps.Keys(d.members))...)
-		d.members = map[string]struct{}{}
+		homeless[group] = append(homeless[group], sets.List(d.members)...)
+		d.members = sets.New[string]()
 	}
 	p.fill(homeless)
 }
@@ -332,25 +332,17 @@ type schedule struct {
 
 // prepare determines whether a slice must be written.
 func (s *schedule) prepare(d *draft) {
-	here := make(map[string]struct{}, len(d.now.clusters))
-	for _, cluster := range d.now.clusters {
-		if _, twice := here[cluster]; twice {
-			continue
-		}
-		here[cluster] = struct{}{}
+	here := sets.New(d.now.clusters...)
+	for cluster := range here {
 		if _, wanted := s.want[cluster]; wanted {
 			s.present[cluster]++
-			if _, stays := d.members[cluster]; !stays {
+			if !d.members.Has(cluster) {
 				d.moving = append(d.moving, cluster)
 			}
 		}
 	}
-	for cluster := range d.members {
-		if _, ok := here[cluster]; !ok {
-			d.gains++
-		}
-	}
-	d.next.clusters = slices.Sorted(maps.Keys(d.members))
+	d.gains = d.members.Difference(here).Len()
+	d.next.clusters = sets.List(d.members)
 	d.next.altered = false
 	if d.removed && d.exists || !d.removed && !d.isDone() {
 		s.pending = append(s.pending, d)
@@ -464,30 +456,29 @@ func (s *schedule) divert() {
 			continue
 		}
 		fresh := s.open()
-		fresh.next.index, fresh.next.group = len(s.indexes()), d.next.group
+		fresh.next.index, fresh.next.group = s.indexed(), d.next.group
 		for _, cluster := range d.next.clusters {
 			if !slices.Contains(d.now.clusters, cluster) {
-				delete(d.members, cluster)
-				fresh.add(cluster)
+				d.members.Delete(cluster)
+				fresh.members.Insert(cluster)
 			}
 		}
 		d.gains = 0
-		d.next.clusters = slices.Sorted(maps.Keys(d.members))
+		d.next.clusters = sets.List(d.members)
 		s.prepare(fresh)
 		return
 	}
 	s.pending = nil // impossible: waiting for a cluster means waiting for a slice that gains it
 }
 
-// indexes returns the indexes of the remaining slices.
-func (s *schedule) indexes() []int {
-	var list []int
+// indexed counts the remaining slices that have an index.
+func (s *schedule) indexed() (count int) {
 	for _, d := range s.drafts {
 		if !d.removed && d.next.index != noIndex {
-			list = append(list, d.next.index)
+			count++
 		}
 	}
-	return list
+	return count
 }
 
 func compareGroups(a, b selection.Group) int {

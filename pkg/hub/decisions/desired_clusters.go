@@ -1,6 +1,10 @@
 package decisions
 
-import "open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
+import (
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
+)
 
 // answers say which profiles of a namespace may be referred to.
 type answers func(cluster string) selection.Answer
@@ -22,13 +26,7 @@ func referred(current []slice) map[string]selection.Group {
 // notChosen returns the clusters that slices refer to although the Placement does not
 // choose them, or no longer.
 func notChosen(referred map[string]selection.Group, choice selection.Choice) []string {
-	var clusters []string
-	for cluster := range referred {
-		if _, chosen := choice.Clusters[cluster]; !chosen {
-			clusters = append(clusters, cluster)
-		}
-	}
-	return clusters
+	return sets.KeySet(referred).Difference(sets.KeySet(choice.Clusters)).UnsortedList()
 }
 
 // desiredClusters returns the clusters that slices must refer to, given those they refer to

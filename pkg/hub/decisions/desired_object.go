@@ -198,18 +198,7 @@ func desiredDecision(namespace, placement string, s slice) *inventoryv1alpha1.Pl
 // desired slice and leaves others' additions alone.
 func desiredChanges(current *inventoryv1alpha1.PlacementDecision, placement string, s slice) map[string]any {
 	changes := map[string]any{}
-	labels := map[string]any{}
-	wanted := labelsOf(placement, s)
-	for _, key := range ourLabels {
-		value, want := wanted[key]
-		switch have, is := current.Labels[key]; {
-		case want && have != value:
-			labels[key] = value
-		case !want && is:
-			labels[key] = nil
-		}
-	}
-	if len(labels) > 0 {
+	if labels := kube.MapChanges(ownLabels(current), labelsOf(placement, s)); labels != nil {
 		changes["metadata"] = map[string]any{"labels": labels}
 	}
 	if list := references(s.clusters); !slices.Equal(current.Decisions, list) {

@@ -20,6 +20,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory/profiles"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/metrics"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/notices"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 )
@@ -38,7 +39,7 @@ func (w *world) startWithProfiles(forbidden *atomic.Bool) {
 	events, err := notices.Add(mgr, w.time)
 	apitest.Must(w.T, err)
 	_, err = inventory.Add(w.T.Context(), mgr, inventory.Options{
-		Rule: rule, Guard: guard, References: w.refs, Events: events, Clock: w.time,
+		Rule: rule, Guard: guard, References: w.refs, Events: events, Metrics: metrics.New(metrics.Options{}), Clock: w.time,
 	})
 	apitest.Must(w.T, err)
 	w.stop = apitest.Run(w.whole, mgr.Start)

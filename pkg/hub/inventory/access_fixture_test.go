@@ -244,7 +244,7 @@ func (w *accessWorld) start(now clock.WithTicker) {
 	}
 	t := w.T.(*testing.T)
 	w.stop = startWith(t, w.wire.Tap(w.user), cacheOptions(), func(mgr manager.Manager) Options {
-		gate, err := upstream.AddProxyGate(mgr, proxyNamespace, now)
+		gate, err := upstream.AddProxyGate(mgr, proxyNamespace, now, func(bool, bool) {})
 		apitest.Must(t, err)
 		providers, err := access.Add(mgr, access.Options{
 			Namespace: managerNamespace,

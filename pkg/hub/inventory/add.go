@@ -2,7 +2,6 @@ package inventory
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -96,10 +95,10 @@ type Options struct {
 	// Events creates the events. Required.
 	Events *notices.Controller
 
-	// Metrics count the states of pairs and claims; nil disables them.
+	// Metrics count the states of pairs and claims.
 	Metrics *metrics.Metrics
 
-	// Clock is the time; nil means the real one.
+	// Clock is the time.
 	Clock clock.PassiveClock
 }
 
@@ -168,12 +167,6 @@ type inventory struct {
 // are computed, and writes once it serves ClusterProfiles, which may be long after the manager
 // has started.
 func Add(ctx context.Context, mgr manager.Manager, opts Options) (conditions.Source, error) {
-	if opts.Rule == nil || opts.Guard == nil || opts.Events == nil {
-		return nil, errors.New("inventory: a rule, a guard and events are required")
-	}
-	if opts.Clock == nil {
-		opts.Clock = clock.RealClock{}
-	}
 	pairs := newReconciler(mgr.GetClient(), opts)
 	i := &inventory{
 		mgr:    mgr,

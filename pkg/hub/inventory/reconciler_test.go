@@ -35,6 +35,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory/profiles"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory/report"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/metrics"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/notices"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
@@ -195,8 +196,10 @@ func (s *stepper) start() {
 	s.rule = selection.New(s.cache, s.Client, watch.NewDefinitions(s.Client, s.time), s.time)
 	apitest.Must(s.T, s.rule.Prepare(s.T.Context()))
 	s.later(watch.RestoreTime) // the CRDs of this hub are new
-	s.r = newReconciler(s.writer,
-		Options{Rule: s.rule, Guard: s.guard.verdict, Clock: s.time, LabelAllow: []string{"env"}})
+	s.r = newReconciler(s.writer, Options{
+		Rule: s.rule, Guard: s.guard.verdict, Clock: s.time, LabelAllow: []string{"env"},
+		Metrics: metrics.New(metrics.Options{}),
+	})
 }
 
 func (s *stepper) later(d time.Duration) { s.time.SetTime(s.time.Now().Add(d)) }

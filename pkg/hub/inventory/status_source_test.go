@@ -19,6 +19,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/conditions"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory/report"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/metrics"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/watch"
 )
@@ -31,7 +32,7 @@ type reporting struct {
 
 func newReporting(t *testing.T) *reporting {
 	s := newStepper(t, mapHub)
-	opts := Options{Rule: s.rule, Guard: s.guard.verdict, Clock: s.time}
+	opts := Options{Rule: s.rule, Guard: s.guard.verdict, Clock: s.time, Metrics: metrics.New(metrics.Options{})}
 	return &reporting{stepper: s, source: statusSource{&inventory{
 		reader: s.cache, opts: opts, routes: s.rule.Routes(s.r.outcomes), pairs: s.r,
 	}}}

@@ -31,6 +31,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/conditions"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory/profiles"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/metrics"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/notices"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
@@ -137,12 +138,17 @@ func startWith(
 		opts.Rule = selection.New(
 			mgr.GetCache(), mgr.GetAPIReader(), followDefinitions(t, mgr, opts.Clock), opts.Clock)
 	}
+	if opts.Metrics == nil {
+		opts.Metrics = metrics.New(metrics.Options{})
+	}
 	var err error
 	opts.Events, err = notices.Add(mgr, opts.Clock)
 	apitest.Must(t, err)
 	source, err := Add(t.Context(), mgr, opts)
 	apitest.Must(t, err)
-	apitest.Must(t, conditions.Add(t.Context(), mgr, conditions.Options{Sources: []conditions.Source{source}}))
+	apitest.Must(t, conditions.Add(t.Context(), mgr, conditions.Options{
+		Sources: []conditions.Source{source}, Clock: clock.RealClock{},
+	}))
 	return apitest.Run(t, mgr.Start)
 }
 

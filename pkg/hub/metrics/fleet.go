@@ -64,9 +64,6 @@ func Reasons() map[string][]string {
 // status and a reason. A reason that is not published counts as Other; other conditions do not
 // count.
 func (m *Metrics) CountCondition(condition, status, reason string, more int) {
-	if m == nil {
-		return
-	}
 	reasons, counted := reasonsOf[condition]
 	if !counted {
 		return
@@ -84,16 +81,12 @@ func (m *Metrics) CountCondition(condition, status, reason string, more int) {
 
 // CountAgent counts more agents, or less if that is negative, with a revision and a state.
 func (m *Metrics) CountAgent(revision, state string, more int) {
-	if m != nil {
-		m.agents.add(series{revision, state}, more)
-	}
+	m.agents.add(series{revision, state}, more)
 }
 
 // NameRevisions says which revisions exist; agents with another one count as Other.
 func (m *Metrics) NameRevisions(revisions []string) {
-	if m != nil {
-		m.revisions.Store(&revisions)
-	}
+	m.revisions.Store(&revisions)
 }
 
 // knownRevision returns the labels of agents of a revision that may not be known.

@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"maps"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -43,6 +44,18 @@ const (
 	RejectedNotText   = "NotText"
 	RejectedLimit     = "Limit"
 )
+
+// Mode says whether one of OCM's own writers is on.
+type Mode string
+
+// The modes.
+const (
+	On      Mode = "On"
+	Off     Mode = "Off"
+	Unknown Mode = "Unknown"
+)
+
+func modes() []Mode { return []Mode{On, Off, Unknown} }
 
 // OCM's own writers, with which this addon must not compete.
 const (
@@ -91,19 +104,20 @@ type Options struct {
 	Clock clock.PassiveClock
 }
 
-// Metrics is a prometheus.Collector of all metrics. It is safe for concurrent use. A nil
-// one counts nothing.
+// Metrics is a prometheus.Collector of all metrics. It is safe for concurrent use.
 type Metrics struct {
 	profiles    *tally
 	withheld    *tally
 	heldBack    prometheus.Gauge
 	rejected    *tally
 	credentials *tally
-	expiry      *soonest
+	expiry      collected
+	ends        kube.Memory[types.NamespacedName, time.Time] // of copied tokens, by account
 	changes     *changes
 	delay       prometheus.Histogram
 	writes      *prometheus.CounterVec
-	upstream    *writerModes
+	upstream    collected
+	modes       kube.Memory[string, Mode] // by writer
 	policies    *prometheus.GaugeVec
 	addons      *tally
 	agents      *tally
@@ -136,7 +150,6 @@ func New(opts Options) *Metrics {
 		credentials: newTally("credentials",
 			"ManagedServiceAccounts that are labeled to be copied, by the state of their copies.",
 			"state").from(credentialStates()),
-		expiry:  newSoonest(opts.Clock),
 		changes: newChanges(opts.Clock),
 		delay: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: prefix + "profile_delay_seconds",
@@ -148,7 +161,6 @@ func New(opts Options) *Metrics {
 			Name: prefix + "writes_total",
 			Help: "The manager's write requests, by resource, verb and outcome.",
 		}, []string{"resource", "verb", "outcome"}),
-		upstream: newWriterModes(),
 		addons: newTally("addons", "Clusters by the status and reason of the conditions on their addon.",
 			"condition", "status", "reason"),
 		agents: newTally("agents",
@@ -161,6 +173,32 @@ func New(opts Options) *Metrics {
 		build: kube.BuildInfo(prefix+"build_info", "The version of the manager; always 1.", version.Get().Labels()),
 	}
 	m.agents.shown = m.knownRevision
+	m.expiry = collected{
+		desc: prometheus.NewDesc(prefix+"credential_expiry_seconds",
+			"Time until the first copied token expires. Missing while no token is copied.", nil, nil),
+		each: func(show func(value float64, labels ...string)) {
+			ends := slices.Collect(maps.Values(m.ends.All()))
+			if len(ends) > 0 {
+				show(slices.MinFunc(ends, time.Time.Compare).Sub(opts.Clock.Now()).Seconds())
+			}
+		},
+	}
+	m.upstream = collected{
+		desc: prometheus.NewDesc(prefix+"upstream_mode",
+			"1 for the current mode of one of Open Cluster Management's own writers, 0 for its other modes.",
+			[]string{"writer", "mode"}, nil),
+		each: func(show func(value float64, labels ...string)) {
+			for writer, now := range m.modes.All() {
+				for _, mode := range modes() {
+					value := 0.
+					if mode == now {
+						value = 1
+					}
+					show(value, writer, string(mode))
+				}
+			}
+		},
+	}
 	return m
 }
 
@@ -194,9 +232,6 @@ type Pair struct {
 
 // MovePair moves a pair in a namespace from one state or reason to another.
 func (m *Metrics) MovePair(namespace string, before, after Pair) {
-	if m == nil {
-		return
-	}
 	m.profiles.move(namespace, before.State, after.State)
 	m.withheld.move(namespace, before.Withheld, after.Withheld)
 }
@@ -204,14 +239,12 @@ func (m *Metrics) MovePair(namespace string, before, after Pair) {
 // HoldBackProfiles changes the number of profiles whose changes have had to wait for long; more
 // may be negative.
 func (m *Metrics) HoldBackProfiles(more int) {
-	if m != nil {
-		m.heldBack.Add(float64(more))
-	}
+	m.heldBack.Add(float64(more))
 }
 
 // RejectClaims changes the number of claims left out for a reason; more may be negative.
 func (m *Metrics) RejectClaims(reason string, more int) {
-	if m != nil && slices.Contains(RejectionReasons(), reason) {
+	if slices.Contains(RejectionReasons(), reason) {
 		m.rejected.add(series{reason}, more)
 	}
 }
@@ -219,33 +252,28 @@ func (m *Metrics) RejectClaims(reason string, more int) {
 // MoveAccount moves an account from one state to another: its reason in the condition
 // CredentialsSynced, or "" if it does not count.
 func (m *Metrics) MoveAccount(before, after string) {
-	if m != nil {
-		m.credentials.move("", before, after)
-	}
+	m.credentials.move("", before, after)
 }
 
 // TokenEnds records when an account's token expires; the zero time means that none is
 // copied.
 func (m *Metrics) TokenEnds(account types.NamespacedName, at time.Time) {
-	if m != nil {
-		m.expiry.set(account, at)
+	if at.IsZero() {
+		m.ends.Forget(account)
+	} else {
+		m.ends.Set(account, at)
 	}
 }
 
 // ClusterChanged records that a ManagedCluster, at this resource version, has changed in a
 // way that its profiles show.
 func (m *Metrics) ClusterChanged(cluster, version string) {
-	if m != nil {
-		m.changes.changed(cluster, version)
-	}
+	m.changes.changed(cluster, version)
 }
 
 // ProfileServed records that the profile in a namespace shows its ManagedCluster as of this
 // resource version, and whether it was patched for that.
 func (m *Metrics) ProfileServed(pair types.NamespacedName, version string, patched bool) {
-	if m == nil {
-		return
-	}
 	if after, ok := m.changes.served(pair, version); ok && patched {
 		m.delay.Observe(after.Seconds())
 	}
@@ -253,16 +281,11 @@ func (m *Metrics) ProfileServed(pair types.NamespacedName, version string, patch
 
 // Upstream records the mode of one of Open Cluster Management's writers.
 func (m *Metrics) Upstream(writer string, now Mode) {
-	if m != nil {
-		m.upstream.present.Set(writer, now)
-	}
+	m.modes.Set(writer, now)
 }
 
 // PolicyEnforced records whether the hub enforces one of the chart's admission policies.
 func (m *Metrics) PolicyEnforced(policy string, enforced bool) {
-	if m == nil {
-		return
-	}
 	value := 0.
 	if enforced {
 		value = 1

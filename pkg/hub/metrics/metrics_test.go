@@ -315,21 +315,6 @@ func TestWrites(t *testing.T) {
 	}
 }
 
-func TestNilMetricsCountNothing(*testing.T) {
-	var m *Metrics
-	m.MovePair("a", Pair{}, Pair{State: "Synced"})
-	m.RejectClaims("Empty", 1)
-	m.MoveAccount("", "Copied")
-	m.TokenEnds(types.NamespacedName{}, time.Now())
-	m.ClusterChanged("c", "1")
-	m.ProfileServed(types.NamespacedName{}, "1", true)
-	m.Upstream(WriterRegistration, On)
-	m.PolicyEnforced("a", true)
-	m.CountCondition("Degraded", "True", "WriteFailed", 1)
-	m.CountAgent("r", "Completed", 1)
-	m.NameRevisions([]string{"r"})
-}
-
 // documented is a row of the table in docs/metrics.md.
 type documented struct {
 	Type   string

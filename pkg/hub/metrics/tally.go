@@ -21,6 +21,22 @@ type tally struct {
 	counts kube.Memory[series, int]
 }
 
+// collected is a prometheus.Collector of what each scrape finds.
+type collected struct {
+	desc *prometheus.Desc
+	each func(show func(value float64, labels ...string))
+}
+
+// Describe implements prometheus.Collector.
+func (c collected) Describe(into chan<- *prometheus.Desc) { into <- c.desc }
+
+// Collect implements prometheus.Collector.
+func (c collected) Collect(into chan<- prometheus.Metric) {
+	c.each(func(value float64, labels ...string) {
+		into <- prometheus.MustNewConstMetric(c.desc, prometheus.GaugeValue, value, labels...)
+	})
+}
+
 // series is what is counted together: the values of a tally's labels, in their order.
 type series [3]string
 

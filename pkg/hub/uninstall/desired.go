@@ -198,14 +198,8 @@ func saysKeep(definition *addonv1beta1.ClusterManagementAddOn) bool {
 // profiles: it keeps them, leaves them to OCM's own gate, or the hub cannot have any.
 func confirmed(addon *addonv1beta1.ManagedClusterAddOn) bool {
 	condition := apimeta.FindStatusCondition(addon.Status.Conditions, contract.ConditionProfilesSynced)
-	if condition == nil {
-		return false
-	}
-	switch condition.Reason {
-	case contract.ReasonProfilesKept, contract.ReasonProfileAPIMissing,
-		contract.ReasonUpstreamGateOn, contract.ReasonUpstreamGateUnknown:
-		return true
-	default:
-		return false
-	}
+	return condition != nil && slices.Contains([]string{
+		contract.ReasonProfilesKept, contract.ReasonProfileAPIMissing,
+		contract.ReasonUpstreamGateOn, contract.ReasonUpstreamGateUnknown,
+	}, condition.Reason)
 }

@@ -225,13 +225,11 @@ func (u *uninstaller) logProgress(ctx context.Context, s step) {
 }
 
 func (u *uninstaller) observe(ctx context.Context) (observed, error) {
-	o := observed{definition: &addonv1beta1.ClusterManagementAddOn{}, grantsStay: u.opts.GrantsStay}
-	err := u.client.Get(ctx, client.ObjectKey{Name: contract.AddonName}, o.definition)
-	if apierrors.IsNotFound(err) {
-		o.definition, err = nil, nil
-	}
-	if err != nil {
-		return observed{}, fmt.Errorf("reading ClusterManagementAddOn %s: %w", contract.AddonName, err)
+	o := observed{grantsStay: u.opts.GrantsStay}
+	key := client.ObjectKey{Name: contract.AddonName}
+	var err error
+	if o.definition, err = kube.Get(ctx, u.client, key, &addonv1beta1.ClusterManagementAddOn{}); err != nil {
+		return observed{}, err
 	}
 	if o.gate, err = u.observeGate(ctx); err != nil {
 		return observed{}, err

@@ -84,7 +84,12 @@ func run(
 		switch {
 		case err == nil && changed:
 			log.FromContext(ctx).Info("Updated the definition of AgentRevisions", "definition", numberOf(wanted))
-			return true, waitFor(ctx, follow)
+			select {
+			case <-time.After(follow):
+				return true, nil
+			case <-ctx.Done():
+				return true, ctx.Err()
+			}
 		case err == nil, isFinal(err):
 			return true, err
 		default:
@@ -134,13 +139,4 @@ func numberOf(definition *unstructured.Unstructured) int {
 // isFinal reports whether another attempt cannot help.
 func isFinal(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apierrors.IsInvalid(err)
-}
-
-func waitFor(ctx context.Context, pause time.Duration) error {
-	select {
-	case <-time.After(pause):
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

@@ -46,10 +46,10 @@ const (
 	profileResource = "clusterprofiles"
 )
 
-// judgeRegistration judges by the registration controller's ClusterRole; role is nil if
+// RegistrationVerdict judges by the registration controller's ClusterRole; role is nil if
 // there is none of that name. known is false while its absence does not count yet. The
 // override applies at once: it is meant for an absent ClusterRole.
-func judgeRegistration(name string, role *rbacv1.ClusterRole, known bool, override Override) Verdict {
+func RegistrationVerdict(name string, role *rbacv1.ClusterRole, known bool, override Override) Verdict {
 	switch {
 	case role != nil && writesProfiles(role.Rules):
 		return forbidden(contract.ReasonUpstreamGateOn,
@@ -135,9 +135,4 @@ func proxyGateOn(args []string) bool {
 		isSet = isSet || set
 	}
 	return !isSet && settings[allAlpha]
-}
-
-// judgeSyncer judges by the existence of the syncer's ClusterRole.
-func judgeSyncer(roleExists bool, override Override) bool {
-	return roleExists && override != OverrideOff
 }

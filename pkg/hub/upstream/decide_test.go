@@ -55,7 +55,7 @@ func TestJudgeRegistration(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			got := judgeRegistration("registration", test.role, true, test.override)
+			got := RegistrationVerdict("registration", test.role, true, test.override)
 			if got.Allowed != (test.reason == "") || got.Reason != test.reason {
 				t.Errorf("got %+v, want reason %q", got, test.reason)
 			}
@@ -132,26 +132,6 @@ func TestProxyGateOn(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			if got := proxyGateOn(test.args); got != test.want {
-				t.Errorf("got %t", got)
-			}
-		})
-	}
-}
-
-func TestJudgeSyncer(t *testing.T) {
-	tests := map[string]struct {
-		roleExists bool
-		override   Override
-		want       bool
-	}{
-		"no role":                               {override: OverrideNone},
-		"the role is there":                     {roleExists: true, override: OverrideNone, want: true},
-		"a role that was left behind":           {roleExists: true, override: OverrideOff},
-		"no role, and said to be off, as it is": {override: OverrideOff},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			if got := judgeSyncer(test.roleExists, test.override); got != test.want {
 				t.Errorf("got %t", got)
 			}
 		})

@@ -16,6 +16,9 @@ import (
 type evidence struct {
 	clock clock.Clock
 
+	// report is told each verdict: whether the writer is on, or whether that is unknown.
+	report func(on, unknown bool)
+
 	// absentFirst makes an absence at the start count at once.
 	absentFirst bool
 

@@ -44,12 +44,14 @@ type gateWorld struct {
 	called chan struct{}
 }
 
+func unreported(bool, bool) {}
+
 func newGateWorld(t *testing.T, rules []rbacv1.PolicyRule, override Override) *gateWorld {
 	w := &gateWorld{
 		T: t, cache: &oneRole{rules: rules}, time: testingclock.NewFakeClock(time.Unix(1_000_000, 0)),
 		called: make(chan struct{}, 100),
 	}
-	w.RegistrationGate = newRegistrationGate(w.cache, "registration", override, w.time)
+	w.RegistrationGate = newRegistrationGate(w.cache, "registration", override, w.time, unreported)
 	w.Subscribe(func() { w.called <- struct{}{} })
 	apitest.Run(t, w.Start)
 	apitest.Eventually(t, apitest.Patience, "the gate runs", func() string {
@@ -152,7 +154,7 @@ func TestGateWithoutRoleIsUnknownAfterStart(t *testing.T) {
 func TestGateAskedBeforeItRunsStillNotifies(t *testing.T) {
 	fake := testingclock.NewFakeClock(time.Unix(1_000_000, 0))
 	w := &gateWorld{T: t, cache: &oneRole{}, time: fake, called: make(chan struct{}, 100)}
-	w.RegistrationGate = newRegistrationGate(w.cache, "registration", OverrideNone, fake)
+	w.RegistrationGate = newRegistrationGate(w.cache, "registration", OverrideNone, fake, unreported)
 	w.Subscribe(func() { w.called <- struct{}{} })
 	w.says("not known")
 	apitest.Run(t, w.Start)
@@ -166,7 +168,8 @@ func TestGateAskedBeforeItRunsStillNotifies(t *testing.T) {
 func TestAGateThatCannotBeReadSaysSo(t *testing.T) {
 	errUnreadable := errors.New("the cache has not synced")
 	unreadable := apitest.Getter(func(client.ObjectKey, client.Object) error { return errUnreadable })
-	gate := newRegistrationGate(unreadable, "registration", OverrideNone, testingclock.NewFakeClock(time.Now()))
+	now := testingclock.NewFakeClock(time.Now())
+	gate := newRegistrationGate(unreadable, "registration", OverrideNone, now, unreported)
 	if _, err := gate.Verdict(t.Context()); !errors.Is(err, errUnreadable) {
 		t.Errorf("got %v", err)
 	}

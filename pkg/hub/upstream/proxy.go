@@ -13,18 +13,20 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/watch"
 )
 
-// proxyDeployment is cluster-proxy's own manager on the hub (cluster-proxy v0.10.0,
-// charts/cluster-proxy).
-const proxyDeployment = "cluster-proxy-addon-manager"
+// ProxyDeployment is the name of cluster-proxy's own manager on the hub (cluster-proxy v0.10.0,
+// charts/cluster-proxy). Its command line shows whether cluster-proxy writes access providers.
+const ProxyDeployment = "cluster-proxy-addon-manager"
 
 // ProxyGate finds out whether cluster-proxy writes access providers itself.
 type ProxyGate struct{ followed }
 
 // AddProxyGate makes the manager follow the Deployment of cluster-proxy's manager
 // in cluster-proxy's namespace.
-func AddProxyGate(mgr manager.Manager, namespace string, clock clock.Clock) (*ProxyGate, error) {
-	g := &ProxyGate{followed{evidence: evidence{clock: clock}}}
-	return g, g.add(mgr, namespace, proxyDeployment, watch.Follow{
+func AddProxyGate(
+	mgr manager.Manager, namespace string, clock clock.Clock, report func(on, unknown bool),
+) (*ProxyGate, error) {
+	g := &ProxyGate{followed{evidence: evidence{clock: clock, report: report}}}
+	return g, g.add(mgr, namespace, ProxyDeployment, watch.Follow{
 		Object: &appsv1.Deployment{}, List: &appsv1.DeploymentList{}, Trim: kube.Trimmed(trimDeployment),
 	})
 }
@@ -43,11 +45,18 @@ func (g *ProxyGate) Verdict() (on bool, problem string, transient bool) {
 		args = commandLine(deployment)
 	}
 	on, problem = judgeProxy(g.key, args, unknown)
+	g.report(on, unknown != "")
 	return on, problem, watch.IsTransient(unknown)
 }
 
 // Stable reports whether the verdict is known, or remains unknown until a user acts.
 func (g *ProxyGate) Stable() bool { return g.follower.Stable() }
+
+// ProxyWrites reports whether the Deployment of cluster-proxy's manager, nil if there is
+// none, has the gate for access providers on.
+func ProxyWrites(deployment *appsv1.Deployment) bool {
+	return deployment != nil && proxyGateOn(commandLine(deployment))
+}
 
 func commandLine(obj client.Object) []string {
 	var args []string

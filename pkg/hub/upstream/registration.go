@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
@@ -29,17 +30,17 @@ type RegistrationGate struct {
 // AddRegistrationGate adds a gate that judges by the registration controller's ClusterRole
 // of that name. The manager's cache must hold it, as CacheOptions says.
 func AddRegistrationGate(
-	mgr manager.Manager, clusterRole string, override Override, clock clock.Clock,
+	mgr manager.Manager, clusterRole string, override Override, clock clock.Clock, report func(on, unknown bool),
 ) (*RegistrationGate, error) {
-	g := newRegistrationGate(mgr.GetCache(), clusterRole, override, clock)
+	g := newRegistrationGate(mgr.GetCache(), clusterRole, override, clock, report)
 	return g, mgr.Add(g)
 }
 
 func newRegistrationGate(
-	reader client.Reader, clusterRole string, override Override, clock clock.Clock,
+	reader client.Reader, clusterRole string, override Override, clock clock.Clock, report func(on, unknown bool),
 ) *RegistrationGate {
 	return &RegistrationGate{
-		evidence: evidence{clock: clock}, reader: reader, clusterRole: clusterRole, override: override,
+		evidence: evidence{clock: clock, report: report}, reader: reader, clusterRole: clusterRole, override: override,
 	}
 }
 
@@ -49,13 +50,12 @@ func (g *RegistrationGate) Verdict(ctx context.Context) (Verdict, error) {
 	if err != nil {
 		return Verdict{}, err
 	}
-	var found client.Object
-	if role != nil {
-		found = role
-	}
-	counts, known := g.settle(found)
+	counts, known := g.settle(kube.ObjectOrNil(role))
 	role, _ = counts.(*rbacv1.ClusterRole)
-	return judgeRegistration(g.clusterRole, role, known, g.override), nil
+	verdict := RegistrationVerdict(g.clusterRole, role, known, g.override)
+	on := verdict.Reason == contract.ReasonUpstreamGateOn
+	g.report(on, !on && !verdict.Allowed)
+	return verdict, nil
 }
 
 // CacheOptions restricts the manager's cache of ClusterRoles to the registration

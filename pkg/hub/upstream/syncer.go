@@ -22,8 +22,11 @@ type Syncer struct {
 // AddSyncer makes the manager follow the syncer's ClusterRole, unless the administrator
 // asserts that the syncer is off. A ClusterRole that is missing at the start counts as
 // absent at once: most hubs have none, and withdrawals would wait for it after every start.
-func AddSyncer(mgr manager.Manager, override Override, clock clock.Clock) (*Syncer, error) {
-	s := &Syncer{followed: followed{evidence: evidence{clock: clock, absentFirst: true}}, override: override}
+func AddSyncer(
+	mgr manager.Manager, override Override, clock clock.Clock, report func(on, unknown bool),
+) (*Syncer, error) {
+	s := &Syncer{override: override}
+	s.evidence = evidence{clock: clock, report: report, absentFirst: true}
 	if override == OverrideOff {
 		return s, nil
 	}
@@ -38,9 +41,11 @@ func (s *Syncer) Unknown() string { return s.follower.Unknown() }
 
 // On reports whether the syncer is on. It is meaningless while Unknown is not empty.
 func (s *Syncer) On() bool {
-	if s.override == OverrideOff || s.Unknown() != "" {
-		return judgeSyncer(false, s.override)
+	on, unknown := false, s.Unknown() != ""
+	if s.override != OverrideOff && !unknown {
+		role, _ := s.object()
+		on = role != nil
 	}
-	role, _ := s.object()
-	return judgeSyncer(role != nil, s.override)
+	s.report(on, unknown)
+	return on
 }

@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -91,16 +92,13 @@ func New(
 func (g *Grants) Claim(account types.NamespacedName, needed, kept []Grant) (released []Grant) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	before := map[Grant]struct{}{}
-	for _, grant := range g.claims[account] {
-		before[grant] = struct{}{}
-	}
+	before := sets.New(g.claims[account]...)
 	for _, grant := range kept {
-		delete(before, grant)
+		before.Delete(grant)
 		g.state(grant).claimedBy[account] = keep
 	}
 	for _, grant := range needed {
-		delete(before, grant)
+		before.Delete(grant)
 		g.state(grant).claimedBy[account] = need
 	}
 	for grant := range before {

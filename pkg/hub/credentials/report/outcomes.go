@@ -39,7 +39,7 @@ type Outcome struct {
 type Outcomes struct {
 	changed  func(cluster string)
 	tell     func(namespace string)
-	metrics  *metrics.Metrics                        // nil: not counted
+	metrics  *metrics.Metrics
 	clusters kube.Memory[string, map[string]Outcome] // by cluster and account; the inner maps never change
 }
 

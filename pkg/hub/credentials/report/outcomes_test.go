@@ -16,6 +16,7 @@ import (
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/metrics"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/notices"
 )
 
@@ -48,7 +49,7 @@ func TestTenThousandRefusedTokensAreOneEvent(t *testing.T) {
 	binding := &clusterv1beta2.ManagedClusterSetBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "set", UID: "u"}}
 	hub := fake.NewClientBuilder().WithScheme(ocmtest.Scheme()).WithObjects(binding).Build()
 	now := testingclock.NewFakePassiveClock(time.Date(2026, 3, 3, 3, 3, 3, 0, time.UTC))
-	refused := NewOutcomes(func(string) {}, func(string) {}, nil)
+	refused := NewOutcomes(func(string) {}, func(string) {}, metrics.New(metrics.Options{}))
 	account := func(i int) types.NamespacedName {
 		return types.NamespacedName{Namespace: fmt.Sprintf("c%05d", i), Name: "reader"}
 	}
@@ -92,7 +93,7 @@ func TestTenThousandRefusedTokensAreOneEvent(t *testing.T) {
 // Accounts of one cluster are reconciled at the same time, and none replaces another's outcome.
 func TestSimultaneousOutcomesOfOneCluster(t *testing.T) {
 	const accounts = 100
-	o := NewOutcomes(func(string) {}, func(string) {}, nil)
+	o := NewOutcomes(func(string) {}, func(string) {}, metrics.New(metrics.Options{}))
 	var group sync.WaitGroup
 	for i := range accounts {
 		group.Go(func() {
@@ -120,7 +121,7 @@ func TestWhatHasPassedIsNotReported(t *testing.T) {
 		"nothing was wrong": {nil, map[string][]Problem{"reader": nil}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := NewOutcomes(func(string) {}, func(string) {}, nil)
+			o := NewOutcomes(func(string) {}, func(string) {}, metrics.New(metrics.Options{}))
 			o.Set(account, Outcome{Problems: test.before})
 			o.Over(account, "SelectionUnknown")
 			if diff := cmp.Diff(test.want, o.Of("c")); diff != "" {
@@ -128,7 +129,7 @@ func TestWhatHasPassedIsNotReported(t *testing.T) {
 			}
 		})
 	}
-	o := NewOutcomes(func(string) {}, func(string) {}, nil)
+	o := NewOutcomes(func(string) {}, func(string) {}, metrics.New(metrics.Options{}))
 	o.Over(account, "SelectionUnknown")
 	if len(o.Of("c")) > 0 {
 		t.Error("an unknown account is known")

@@ -243,21 +243,14 @@ const maxNameBytes = 300
 // trimAccount keeps only the fields of an account that are read.
 func trimAccount(account *authv1beta1.ManagedServiceAccount) *authv1beta1.ManagedServiceAccount {
 	trimmed := &authv1beta1.ManagedServiceAccount{
-		TypeMeta: account.TypeMeta,
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace:         account.Namespace,
-			Name:              account.Name,
-			UID:               account.UID,
-			ResourceVersion:   account.ResourceVersion,
-			CreationTimestamp: account.CreationTimestamp,
-			DeletionTimestamp: account.DeletionTimestamp,
-			Labels:            map[string]string{contract.LabelSyncToProfile: account.Labels[contract.LabelSyncToProfile]},
-		},
+		TypeMeta:   account.TypeMeta,
+		ObjectMeta: kube.TrimMeta(account.ObjectMeta),
 		Status: authv1beta1.ManagedServiceAccountStatus{
 			ExpirationTimestamp: account.Status.ExpirationTimestamp,
 			TokenSecretRef:      account.Status.TokenSecretRef,
 		},
 	}
+	trimmed.Labels = map[string]string{contract.LabelSyncToProfile: account.Labels[contract.LabelSyncToProfile]}
 	// A spoke writes the status. A name that is cut is still not the account's.
 	if ref := account.Status.TokenSecretRef; ref != nil && len(ref.Name) > maxNameBytes {
 		trimmed.Status.TokenSecretRef = &authv1beta1.SecretRef{

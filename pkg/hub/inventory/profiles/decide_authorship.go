@@ -303,24 +303,18 @@ func IsAdoption(o Observed) bool { return o.Profile != nil && !selection.IsMarke
 // API has such an entry.
 const digestSubresource = "authorship"
 
-// What the operation of a digest says in addition.
-const (
-	digestKeyed           metav1.ManagedFieldsOperationType = "Keyed"
-	digestUnrecorded      metav1.ManagedFieldsOperationType = "Unrecorded"
-	digestKeyedUnrecorded metav1.ManagedFieldsOperationType = "KeyedUnrecorded"
-)
+// digestFlag is the manager of a digest that is keyed, and the version of one that is unrecorded.
+const digestFlag = "yes"
 
 // digest returns the entry of a cached profile's managed fields that stands for those about
 // its properties.
 func (a authorship) digest() metav1.ManagedFieldsEntry {
 	entry := metav1.ManagedFieldsEntry{Subresource: digestSubresource}
-	switch {
-	case a.keyed && a.unrecorded:
-		entry.Operation = digestKeyedUnrecorded
-	case a.keyed:
-		entry.Operation = digestKeyed
-	case a.unrecorded:
-		entry.Operation = digestUnrecorded
+	if a.keyed {
+		entry.Manager = digestFlag
+	}
+	if a.unrecorded {
+		entry.APIVersion = digestFlag
 	}
 	if len(a.others) > 0 {
 		entry.FieldsV1 = metav1.NewFieldsV1(encodeNames(a.others, 1<<30))
@@ -329,10 +323,7 @@ func (a authorship) digest() metav1.ManagedFieldsEntry {
 }
 
 func decodeDigest(entry metav1.ManagedFieldsEntry) authorship {
-	a := authorship{
-		keyed:      entry.Operation == digestKeyed || entry.Operation == digestKeyedUnrecorded,
-		unrecorded: entry.Operation == digestUnrecorded || entry.Operation == digestKeyedUnrecorded,
-	}
+	a := authorship{keyed: entry.Manager != "", unrecorded: entry.APIVersion != ""}
 	if entry.FieldsV1 != nil && json.Unmarshal(entry.FieldsV1.GetRawBytes(), &a.others) != nil {
 		a.others = nil
 	}

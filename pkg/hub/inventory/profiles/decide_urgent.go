@@ -2,9 +2,9 @@ package profiles
 
 import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
 // IsUrgent reports whether a change of a profile's status must not wait for its budget:
@@ -15,17 +15,9 @@ func IsUrgent(current, desired *inventoryv1alpha1.ClusterProfile) bool {
 		return true
 	}
 	for _, shown := range profileConditions {
-		if statusOf(current, shown.target) != statusOf(desired, shown.target) {
+		if kube.StatusOf(current.Status.Conditions, shown.target) != kube.StatusOf(desired.Status.Conditions, shown.target) {
 			return true
 		}
 	}
 	return false
-}
-
-// statusOf returns the status of a profile's condition, or "" if it has none of that type.
-func statusOf(profile *inventoryv1alpha1.ClusterProfile, conditionType string) metav1.ConditionStatus {
-	if condition := meta.FindStatusCondition(profile.Status.Conditions, conditionType); condition != nil {
-		return condition.Status
-	}
-	return ""
 }

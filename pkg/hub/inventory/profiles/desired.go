@@ -324,10 +324,10 @@ func desiredProperties(
 // into desired's, or nil if they already agree.
 func MetadataChanges(current, desired *inventoryv1alpha1.ClusterProfile) map[string]any {
 	metadata := map[string]any{}
-	if labels := mapChanges(current.Labels, desired.Labels); labels != nil {
+	if labels := kube.MapChanges(current.Labels, desired.Labels); labels != nil {
 		metadata["labels"] = labels
 	}
-	if annotations := mapChanges(current.Annotations, desired.Annotations); annotations != nil {
+	if annotations := kube.MapChanges(current.Annotations, desired.Annotations); annotations != nil {
 		metadata["annotations"] = annotations
 	}
 	changes := map[string]any{}
@@ -368,24 +368,6 @@ func StatusChanges(current, desired *inventoryv1alpha1.ClusterProfile) map[strin
 // IsAsDesired reports whether there is a profile in which nothing is to be changed.
 func IsAsDesired(current, desired *inventoryv1alpha1.ClusterProfile) bool {
 	return current != nil && MetadataChanges(current, desired) == nil && StatusChanges(current, desired) == nil
-}
-
-func mapChanges(current, desired map[string]string) map[string]any {
-	changes := map[string]any{}
-	for key, value := range desired {
-		if have, ok := current[key]; !ok || have != value {
-			changes[key] = value
-		}
-	}
-	for key := range current {
-		if _, ok := desired[key]; !ok {
-			changes[key] = nil
-		}
-	}
-	if len(changes) == 0 {
-		return nil
-	}
-	return changes
 }
 
 func orNull(text string) any {

@@ -24,7 +24,7 @@ type Outcomes struct {
 	StatusChanged func(cluster string)
 	ScopeChanged  func(scope types.NamespacedName)
 
-	// Metrics count the outcomes; nil disables them.
+	// Metrics count the outcomes.
 	Metrics *metrics.Metrics
 
 	mu    sync.RWMutex

@@ -11,6 +11,7 @@ import (
 
 func TestOutcomesAnnounceChanges(t *testing.T) {
 	o := NewOutcomes()
+	o.Metrics = metrics.New(metrics.Options{})
 	pair := types.NamespacedName{Namespace: "ns", Name: "c"}
 	var names []string
 	o.StatusChanged = func(cluster string) { names = append(names, cluster) }

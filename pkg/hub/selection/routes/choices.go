@@ -11,10 +11,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection/rule"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/watch"
 )
 
 // Changed holds functions that are called with a Placement when its Choice may have
@@ -33,14 +33,14 @@ type Changed struct {
 func WatchChoices(b *builder.Builder, reader client.Reader, settling Settling, changed Changed) *builder.Builder {
 	c := choiceRoutes{reader: reader, settling: settling, changed: changed}
 	placement := func(tell func(placement types.NamespacedName)) handler.EventHandler {
-		return tells(func(_ context.Context, obj client.Object) { tell(client.ObjectKeyFromObject(obj)) })
+		return watch.Tells(func(_ context.Context, obj client.Object) { tell(client.ObjectKeyFromObject(obj)) })
 	}
 	return b.
 		Watches(&clusterv1beta1.Placement{}, placement(changed.Scope), when(ofPublishing(placementScopeChanged))).
 		Watches(&clusterv1beta1.Placement{}, placement(changed.Decisions), when(ofPublishing(placementStatusChanged))).
-		Watches(&clusterv1beta1.PlacementDecision{}, tells(c.decision), when(kube.OnChange(choiceChanged))).
-		Watches(&clusterv1beta2.ManagedClusterSetBinding{}, tells(c.binding), when(kube.OnChange(bindingChanged))).
-		WatchesMetadata(kube.Partial(kube.NamespaceKind), tells(c.namespace), when(kube.OnChange(kube.Never)))
+		Watches(&clusterv1beta1.PlacementDecision{}, watch.Tells(c.decision), when(kube.OnChange(choiceChanged))).
+		Watches(&clusterv1beta2.ManagedClusterSetBinding{}, watch.Tells(c.binding), when(kube.OnChange(bindingChanged))).
+		WatchesMetadata(kube.Partial(kube.NamespaceKind), watch.Tells(c.namespace), when(kube.OnChange(kube.Never)))
 }
 
 // Publishing returns the publishing Placements of a namespace, or of all namespaces if it
@@ -63,14 +63,6 @@ type choiceRoutes struct {
 	reader   client.Reader
 	settling Settling
 	changed  Changed
-}
-
-// tells makes an event handler of a function that enqueues requests by other means.
-func tells(tell func(context.Context, client.Object)) handler.EventHandler {
-	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, obj client.Object) []reconcile.Request {
-		tell(ctx, obj)
-		return nil
-	})
 }
 
 // decision maps a slice of decisions, in its old and new state, to its Placement, if that

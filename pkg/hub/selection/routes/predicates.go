@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -48,11 +47,7 @@ func setChanged(before, after *clusterv1beta2.ManagedClusterSet) bool {
 // bindingChanged compares whether a ManagedClusterSetBinding binds and publishes, and what.
 func bindingChanged(before, after *clusterv1beta2.ManagedClusterSetBinding) bool {
 	bound := func(binding *clusterv1beta2.ManagedClusterSetBinding) metav1.ConditionStatus {
-		condition := meta.FindStatusCondition(binding.Status.Conditions, clusterv1beta2.ClusterSetBindingBoundType)
-		if condition == nil {
-			return ""
-		}
-		return condition.Status
+		return kube.StatusOf(binding.Status.Conditions, clusterv1beta2.ClusterSetBindingBoundType)
 	}
 	return before.Spec.ClusterSet != after.Spec.ClusterSet || bound(before) != bound(after) ||
 		before.Labels[contract.LabelPublish] != after.Labels[contract.LabelPublish]

@@ -15,6 +15,7 @@ import (
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/watch"
 )
 
@@ -269,15 +270,15 @@ func bindingAnswer(b Binding, cluster *clusterv1.ManagedCluster) (Answer, string
 
 // boundAnswer says whether a binding publishes the clusters of its set.
 func boundAnswer(binding *clusterv1beta2.ManagedClusterSetBinding) (Answer, string) {
-	bound := meta.FindStatusCondition(binding.Status.Conditions, clusterv1beta2.ClusterSetBindingBoundType)
+	bound := kube.StatusOf(binding.Status.Conditions, clusterv1beta2.ClusterSetBindingBoundType)
 	switch {
 	case binding.Labels[contract.LabelPublish] == "false":
 		return No, fmt.Sprintf("ManagedClusterSetBinding %q is labeled %s=false", binding.Name, contract.LabelPublish)
 	case binding.DeletionTimestamp != nil:
 		return No, fmt.Sprintf("ManagedClusterSetBinding %q is being deleted", binding.Name)
-	case bound != nil && bound.Status == metav1.ConditionFalse:
+	case bound == metav1.ConditionFalse:
 		return No, fmt.Sprintf("ManagedClusterSetBinding %q is not bound", binding.Name)
-	case bound == nil || bound.Status != metav1.ConditionTrue:
+	case bound != metav1.ConditionTrue:
 		const format = "cannot be selected yet: the condition Bound of ManagedClusterSetBinding %q is unknown"
 		return Unknown, fmt.Sprintf(format, binding.Name)
 	default:

@@ -1,10 +1,7 @@
 package rule
 
 import (
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
-	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/watch"
@@ -80,8 +77,7 @@ func choiceAnswer(o ChoiceObservation) Result {
 	case o.Placement == nil:
 		return r.deny(o.Observation, "there is no such Placement", PlacementCRD)
 	case o.Placement.DeletionTimestamp != nil:
-		r.Answer, r.Why, r.Rests, r.Going = No, "the Placement is being deleted", []string{PlacementCRD}, true
-		return r
+		return r.denyGoing("the Placement is being deleted", PlacementCRD)
 	case !Publishes(o.Placement):
 		r.Answer, r.Why = No, "the Placement is not labeled "+contract.LabelPublish+"=true"
 		return r
@@ -101,14 +97,11 @@ func choiceAnswer(o ChoiceObservation) Result {
 func anyBound(bindings []Binding) (Answer, string) {
 	answer, why := No, "no ManagedClusterSet is bound and published in the Namespace"
 	for _, b := range bindings {
-		if !b.mayPublish() {
-			continue
-		}
-		bound := meta.FindStatusCondition(b.Binding.Status.Conditions, clusterv1beta2.ClusterSetBindingBoundType)
-		switch {
-		case bound != nil && bound.Status == metav1.ConditionTrue:
+		switch bound, _ := boundAnswer(b.Binding); bound {
+		case No:
+		case Yes:
 			return Yes, ""
-		case bound == nil || bound.Status != metav1.ConditionFalse:
+		case Unknown:
 			answer, why = Unknown, "the condition Bound of a ManagedClusterSetBinding is unknown"
 		}
 	}
@@ -121,12 +114,9 @@ func ChosenClusters(decisions []clusterv1beta1.PlacementDecision) map[string]Gro
 	clusters := map[string]Group{}
 	for i := range decisions {
 		group := GroupOf(&decisions[i])
-		for _, decision := range decisions[i].Status.Decisions {
-			if decision.ClusterName == "" {
-				continue
-			}
-			if before, ok := clusters[decision.ClusterName]; !ok || before.Index > group.Index {
-				clusters[decision.ClusterName] = group
+		for _, cluster := range DecidedClusters(&decisions[i]) {
+			if before, ok := clusters[cluster]; !ok || before.Index > group.Index {
+				clusters[cluster] = group
 			}
 		}
 	}

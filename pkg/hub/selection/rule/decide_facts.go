@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
@@ -45,7 +46,7 @@ type Binding struct {
 // Placement is a Placement that publishes, with its decisions.
 type Placement struct {
 	placement *clusterv1beta1.Placement
-	clusters  map[string]struct{}
+	clusters  sets.Set[string]
 	tally     Tally
 }
 
@@ -71,36 +72,23 @@ func NewPlacements(placements []*clusterv1beta1.Placement, slicesOfAll []cluster
 
 // NewPlacement returns a Placement with its own slices.
 func NewPlacement(placement *clusterv1beta1.Placement, own []clusterv1beta1.PlacementDecision) Placement {
-	p := Placement{placement: placement, clusters: map[string]struct{}{}, tally: TallyOf(own)}
+	p := Placement{placement: placement, clusters: sets.New[string](), tally: TallyOf(own)}
 	for i := range own {
-		for _, cluster := range DecidedClusters(&own[i]) {
-			p.clusters[cluster] = struct{}{}
-		}
+		p.clusters.Insert(DecidedClusters(&own[i])...)
 	}
 	return p
 }
 
 // Observed returns what the Placement says about a cluster.
 func (p Placement) Observed(cluster string) ObservedPlacement {
-	return ObservedPlacement{Placement: p.placement, Decides: p.decidesFor(cluster), Tally: p.tally}
+	return ObservedPlacement{Placement: p.placement, Decides: p.clusters.Has(cluster), Tally: p.tally}
 }
 
 // Name returns the Placement's name.
 func (p Placement) Name() string { return p.placement.Name }
 
 // Clusters returns the clusters for which the Placement decides, in no order.
-func (p Placement) Clusters() []string {
-	names := make([]string, 0, len(p.clusters))
-	for name := range p.clusters {
-		names = append(names, name)
-	}
-	return names
-}
-
-func (p Placement) decidesFor(cluster string) bool {
-	_, ok := p.clusters[cluster]
-	return ok
-}
+func (p Placement) Clusters() []string { return p.clusters.UnsortedList() }
 
 // StepName names one of the conditions under which a cluster is published.
 type StepName string

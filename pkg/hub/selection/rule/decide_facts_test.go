@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
@@ -22,9 +23,9 @@ func factsOf(o Observation) Facts {
 		f.Bindings = append(f.Bindings, Binding{Binding: b.Binding, Set: b.Set})
 	}
 	for _, p := range o.Placements {
-		placement := Placement{placement: p.Placement, clusters: map[string]struct{}{}, tally: p.Tally}
+		placement := Placement{placement: p.Placement, clusters: sets.New[string](), tally: p.Tally}
 		if p.Decides {
-			placement.clusters["c"] = struct{}{}
+			placement.clusters.Insert("c")
 		}
 		f.Placements = append(f.Placements, placement)
 	}

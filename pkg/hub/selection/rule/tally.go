@@ -3,6 +3,7 @@ package rule
 import (
 	"hash/maphash"
 
+	"k8s.io/apimachinery/pkg/util/sets"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 )
 
@@ -22,13 +23,9 @@ type Tally struct {
 
 // TallyOf returns the tally of all slices of a Placement.
 func TallyOf(decisions []clusterv1beta1.PlacementDecision) Tally {
-	clusters := map[string]struct{}{}
+	clusters := sets.New[string]()
 	for i := range decisions {
-		for _, decision := range decisions[i].Status.Decisions {
-			if decision.ClusterName != "" {
-				clusters[decision.ClusterName] = struct{}{}
-			}
-		}
+		clusters.Insert(DecidedClusters(&decisions[i])...)
 	}
 	return Tally{
 		decisions: len(clusters), Slices: len(decisions), versions: versionsOf(decisions), layout: layoutOf(decisions),

@@ -279,7 +279,7 @@ func (f HubFacts) checkRegistrationGate() decide.Finding {
 	if f.RegistrationRole.Hidden {
 		return notVisible(name, "ClusterRole "+role)
 	}
-	verdict := upstream.RegistrationVerdict(role, f.RegistrationRole.Object, override)
+	verdict := upstream.RegistrationVerdict(role, f.RegistrationRole.Object, true, override)
 	switch {
 	case verdict.Allowed && f.RegistrationRole.Object == nil:
 		return ok(name, "it is off according to upstreamGates=off, so this addon writes the ClusterProfiles")
