@@ -433,10 +433,12 @@ func TestASlowPlanIsMadeAgain(t *testing.T) {
 	w := newWorld(t, hub)
 	t.Cleanup(w.clearHub)
 	w.wire.Fail(func(c apitest.Call) apitest.Fault {
-		if c.IsWrite() && strings.Contains(c.Path, "/placementdecisions") {
-			time.Sleep(applyFor * 3 / 5)
+		if !c.IsWrite() || !strings.Contains(c.Path, "/placementdecisions") {
+			return apitest.Fault{}
 		}
-		return apitest.Fault{}
+		late := make(chan struct{})
+		time.AfterFunc(applyFor*3/5, func() { close(late) })
+		return apitest.Fault{Until: late}
 	})
 	w.start()
 	clusters := some(6)

@@ -140,7 +140,8 @@ func (f *Followers) waitForPermission(ctx context.Context, namespace string) boo
 	backoff := permissionBackoff
 	one := []client.ListOption{client.InNamespace(namespace), client.MatchingLabels(Labels()), client.Limit(1)}
 	for {
-		err := f.client.List(kube.WithoutBodies(ctx), kube.PartialList(secretKind), one...) // for annotations may contain a copy
+		// Annotations may contain what the Secret holds.
+		err := f.client.List(kube.WithoutBodies(ctx), kube.PartialList(secretKind), one...)
 		if err == nil {
 			return true
 		}
