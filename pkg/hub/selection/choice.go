@@ -40,11 +40,31 @@ func (r *Rule) Choice(ctx context.Context, placement types.NamespacedName) (rule
 		return choice, err
 	}
 	if !choice.Going && o.Lagging.Any(rule.PlacementCRD, rule.BindingCRD) {
-		choice.Result = choice.Result.Lagging()
-		return choice, nil
+		live, err := r.choiceLive(ctx, placement, o)
+		if err != nil || live != rule.No {
+			choice.Result = choice.Result.Lagging()
+			return choice, err
+		}
 	}
 	r.settling.deleted(placement.Namespace, r.clock.Now())
 	return choice, nil
+}
+
+// choiceLive decides about a Placement again with that and the bindings of its namespace read live.
+func (r *Rule) choiceLive(
+	ctx context.Context, key types.NamespacedName, o rule.ChoiceObservation,
+) (rule.Answer, error) {
+	since := r.live.recent(time.Time{})
+	found, err := r.live.placement(ctx, key, since)
+	if err != nil {
+		return rule.Unknown, err
+	}
+	o.Placement = nil
+	if found != nil {
+		o.Placement = found.Observed("").Placement
+	}
+	o.Bindings, _, err = r.live.bindings(ctx, key.Namespace, since)
+	return rule.ChoiceOf(o).Answer, err
 }
 
 func (r *Rule) observeChoice(ctx context.Context, key types.NamespacedName) (rule.ChoiceObservation, error) {

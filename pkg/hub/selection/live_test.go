@@ -71,7 +71,9 @@ func TestACacheThatLagsRemovesNothingThatExists(t *testing.T) {
 		}
 	})
 	for name, remove := range map[string]func(s *scene){
-		"a Placement": func(s *scene) { apitest.Must(t, s.cache.Delete(t.Context(), placements[0])) },
+		"a Placement": func(s *scene) {
+			apitest.Must(t, s.cache.Delete(t.Context(), ocmtest.Publishing("p", 2)))
+		},
 		"a Placement's label": func(s *scene) {
 			unlabeled := ocmtest.Publishing("p", 2)
 			unlabeled.Labels = nil
@@ -82,9 +84,9 @@ func TestACacheThatLagsRemovesNothingThatExists(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newScene(t, choosing("p", "c")...)
+			s, whole := newScene(t, choosing("p", "c")...), newScene(t, choosing("p", "c")...)
 			*s.cache.version = "5"
-			remove(s)
+			s.Rule.live.reader = whole.cache
 			chosen := func(want rule.Answer) {
 				t.Helper()
 				choice, err := s.Choice(t.Context(), client.ObjectKeyFromObject(placements[0]))
@@ -92,10 +94,12 @@ func TestACacheThatLagsRemovesNothingThatExists(t *testing.T) {
 					t.Errorf("%+v, %v; want %d", choice.Result, err, want)
 				}
 			}
+			remove(s)
 			chosen(rule.Unknown)
 			s.later(time.Minute)
 			chosen(rule.Unknown)
-			*s.cache.version = "8"
+			remove(whole)
+			s.later(time.Minute)
 			chosen(rule.No)
 		})
 	}
