@@ -67,8 +67,7 @@ func (s *Server) kill() error {
 // envtest keeps the process to itself.
 func (s *Server) recordPid() (program string, err error) {
 	program = filepath.Join(s.dir, "kube-apiserver")
-	// A tenth of the CPU time of tests was its garbage collection.
-	script := fmt.Sprintf("#!/bin/sh\necho $$ >%q\nexport GOGC=300\nexec %q \"$@\"\n",
+	script := fmt.Sprintf("#!/bin/sh\necho $$ >%q\nexec %q \"$@\"\n",
 		s.pidFile(), filepath.Join(os.Getenv(assetsVariable), "kube-apiserver"))
 	return program, os.WriteFile(program, []byte(script), 0o700) //nolint:gosec // it is executed
 }

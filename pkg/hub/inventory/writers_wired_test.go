@@ -433,9 +433,13 @@ func TestOthersMayWriteManyProperties(t *testing.T) {
 				names = 0
 			}
 			s.recorded(names, `["x"]`)
+			s.claims(ocmtest.Claim("x", "seen")) // by a manager whose cache shows the other client's write
+			want[1] = "seen"
+			s.shows(want...)
 			s.synced(s.c.Name)
 			s.wire.Reset()
 			s.claims(ocmtest.Claim("x", "new"))
+			want[1] = "new"
 			s.shows(want...)
 			s.synced(s.c.Name)
 			if sent := s.wire.Sent("clusterprofiles", "clusterprofiles/status"); len(sent) != 1 {

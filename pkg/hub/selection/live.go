@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/utils/clock"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
@@ -67,11 +68,13 @@ func (l *liveReads) placement(
 	ctx context.Context, key types.NamespacedName, since time.Time,
 ) (*rule.Placement, error) {
 	found, err := l.shared(ctx, placementRead(key), since, func(ctx context.Context) (any, error) {
-		// The slices first: OCM writes them before the Placement's status.
+		// The slices first: OCM writes them before the Placement's status. No label can name a longer name.
 		decisions := &clusterv1beta1.PlacementDecisionList{}
-		of := client.MatchingLabels{clusterv1beta1.PlacementLabel: key.Name}
-		if err := l.reader.List(ctx, decisions, client.InNamespace(key.Namespace), of); err != nil {
-			return nil, fmt.Errorf("reading the decisions of Placement %s: %w", key, err)
+		if len(key.Name) <= validation.LabelValueMaxLength {
+			of := client.MatchingLabels{clusterv1beta1.PlacementLabel: key.Name}
+			if err := l.reader.List(ctx, decisions, client.InNamespace(key.Namespace), of); err != nil {
+				return nil, fmt.Errorf("reading the decisions of Placement %s: %w", key, err)
+			}
 		}
 		// There is a right to list Placements, and none to get them.
 		named := &clusterv1beta1.PlacementList{}

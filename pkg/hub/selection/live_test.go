@@ -1,6 +1,7 @@
 package selection
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -103,6 +104,15 @@ func TestACacheThatLagsRemovesNothingThatExists(t *testing.T) {
 			chosen(rule.No)
 		})
 	}
+	t.Run("a Placement with a name that no label can have", func(t *testing.T) {
+		s := newScene(t)
+		*s.cache.version = "5"
+		s.later(time.Minute)
+		choice, err := s.Choice(t.Context(), types.NamespacedName{Namespace: "ns", Name: strings.Repeat("p", 70)})
+		if err != nil || choice.Answer != rule.No {
+			t.Errorf("%+v, %v", choice.Result, err)
+		}
+	})
 	t.Run("until it has caught up", func(t *testing.T) {
 		s := newScene(t)
 		*s.cache.version = "5"

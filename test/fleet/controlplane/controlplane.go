@@ -81,7 +81,6 @@ func (c *ControlPlane) Processes() []supervisor.Process {
 	}, {
 		Name:  c.Name + "/apiserver",
 		Args:  append([]string{c.Kube, "kube-apiserver"}, c.apiserverFlags()...),
-		Env:   []string{"GOGC=300"}, // fleets have memory to spare, and few CPUs
 		Tier:  supervisor.TierServer,
 		Probe: c.Server() + "/readyz",
 	}, {
