@@ -75,16 +75,16 @@ func jobs(mode string) ([][]suite, error) {
 	short.without = append(short.without[:1:1], "/journeys/slices", "/journeys/localcluster")
 	// The journeys with tokens take longest, so the guides among them run on their own fleet. The
 	// fleets that wait for the end of a token and of certificates take a quarter of an hour and almost
-	// no CPU time, so they run beside the others, and other journeys begin when the first of them ends.
-	// With one fleet more, probes of cluster-proxy's agents time out.
-	const token, certificates, later = "/journeys/expiry", "/journeys/registration", "/journeys/inventory"
+	// no CPU time, so they run beside the others, and some of the other journeys after them.
+	const later, token, certificates = "/journeys/inventory", "/journeys/expiry", "/journeys/registration"
 	short.sideBySide, short.skip = 2, guides
-	short.without = append(short.without, token, certificates, later)
+	short.without = append(short.without, later, token, certificates)
 	guided := []suite{
 		{module: "test/e2e", packages: []string{"./journeys/credentials"}, only: guides, part: "guides"},
 	}
 	waits := []suite{
-		{module: "test/e2e", packages: []string{"." + token, "." + certificates, "." + later}, sideBySide: 2},
+		{module: "test/e2e", packages: []string{"." + token, "." + certificates}, sideBySide: 2},
+		{module: "test/e2e", packages: []string{"." + later}},
 	}
 	consumers := []suite{{module: "test/e2e", packages: []string{"./journeys/consumers"}}}
 	switch mode {
