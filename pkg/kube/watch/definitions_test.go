@@ -240,30 +240,23 @@ func TestCRDRecreatedWithinTheMinute(t *testing.T) {
 	s.stands(Restoring)
 }
 
+// Until the controller looks, the kind counts as unserved, and what depends on it does nothing. So it is
+// announced though the cache was faster.
 func TestTheWorkOfThisProcessIsNotAwaited(t *testing.T) {
-	s := newCRDScene(t)
-	s.both("u1", "5")
-	s.follow(true, Source{CRD: "a", Informer: &s.informer, OwnWork: true})
-	s.stands(Served)
-	s.both("u2", "20")
-	s.stands(Unserved)
-	s.refreshes(time.Second, true)
-	s.informer.version = "20"
-	s.refreshes(0, true)
-	s.stands(Served)
-}
-
-// Until the controller looks, the kind counts as unserved, and what depends on it does nothing.
-func TestARecreatedCRDIsAnnouncedThoughItsCacheWasFaster(t *testing.T) {
-	s := newCRDScene(t)
-	s.both("u1", "5")
-	s.follow(true, Source{CRD: "a", Informer: &s.informer, OwnWork: true})
-	s.stands(Served)
-	s.both("u2", "20")
-	s.stands(Unserved)
-	s.informer.version = "20"
-	s.refreshes(0, true)
-	s.stands(Served)
+	for _, isSlow := range []bool{true, false} {
+		s := newCRDScene(t)
+		s.both("u1", "5")
+		s.follow(true, Source{CRD: "a", Informer: &s.informer, OwnWork: true})
+		s.stands(Served)
+		s.both("u2", "20")
+		s.stands(Unserved)
+		if isSlow {
+			s.refreshes(time.Second, true)
+		}
+		s.informer.version = "20"
+		s.refreshes(0, true)
+		s.stands(Served)
+	}
 }
 
 // recreated begins with a CRD that was recreated just now.
