@@ -869,15 +869,20 @@ func copied(s *orders.State, pair types.NamespacedName) {
 	p.bindings[grants.Target(pair.Namespace)], p.bindings[grants.Source(theAccount.Namespace)] = true, true
 }
 
+// copiedWithCRD begins a story with a copied token, and with the CRD of accounts.
+func copiedWithCRD(began func(*orders.State), pair types.NamespacedName) func(*orders.State) {
+	return func(s *orders.State) {
+		began(s)
+		s.AddDefinition(source.AccountCRD)
+		copied(s, pair)
+	}
+}
+
 // losingAccounts: the CRD of accounts is deleted and recreated, and the account is restored without its status.
 func losingAccounts(began func(*orders.State), both []types.NamespacedName) orders.Scenario {
 	return orders.Scenario{
 		Name: "losing accounts", Pairs: both[:1], Budget: 3, Tick: 11 * time.Second, Ticks: 1, Crashes: 0,
-		Begin: func(s *orders.State) {
-			began(s)
-			s.AddDefinition(source.AccountCRD)
-			copied(s, both[0])
-		},
+		Begin: copiedWithCRD(began, both[0]),
 		Changes: []orders.Change{
 			orders.Loses(source.AccountCRD, orders.Accounts),
 			orders.Recreates(source.AccountCRD),
@@ -907,11 +912,7 @@ func losingInSteps(began func(*orders.State), both []types.NamespacedName) order
 	}
 	return orders.Scenario{
 		Name: "losing accounts in steps", Pairs: both[:1], Budget: 5, Tick: 11 * time.Second, Ticks: 0, Crashes: 0,
-		Begin: func(s *orders.State) {
-			began(s)
-			s.AddDefinition(source.AccountCRD)
-			copied(s, both[0])
-		},
+		Begin: copiedWithCRD(began, both[0]),
 		Changes: []orders.Change{
 			{Name: "begin to delete accounts with their CRD", If: is(false, true), Do: func(s *orders.State) {
 				orders.Edit(s, orders.Definitions, types.NamespacedName{Name: source.AccountCRD},
@@ -1019,11 +1020,7 @@ func refusing(began func(*orders.State), both []types.NamespacedName) orders.Sce
 func restoring(began func(*orders.State), both []types.NamespacedName) orders.Scenario {
 	return orders.Scenario{
 		Name: "restoring an account", Pairs: both[:1], Budget: 1, Tick: 11 * time.Second, Ticks: 0, Crashes: 0,
-		Begin: func(s *orders.State) {
-			began(s)
-			s.AddDefinition(source.AccountCRD)
-			copied(s, both[0])
-		},
+		Begin: copiedWithCRD(began, both[0]),
 		Changes: []orders.Change{
 			{Name: "replace the CRD and the account", Do: func(s *orders.State) {
 				orders.Loses(source.AccountCRD, orders.Accounts).Do(s)

@@ -55,13 +55,10 @@ func (r *Rule) choiceLive(
 	ctx context.Context, key types.NamespacedName, o rule.ChoiceObservation,
 ) (rule.Answer, error) {
 	since := r.live.recent(time.Time{})
-	found, err := r.live.placement(ctx, key, since)
+	var err error
+	o.Placement, err = liveObject[clusterv1beta1.Placement](ctx, r.live, key, &clusterv1beta1.PlacementList{}, since)
 	if err != nil {
 		return rule.Unknown, err
-	}
-	o.Placement = nil
-	if found != nil {
-		o.Placement = found.Observed("").Placement
 	}
 	o.Bindings, _, err = r.live.bindings(ctx, key.Namespace, since)
 	return rule.ChoiceOf(o).Answer, err

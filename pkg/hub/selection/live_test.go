@@ -1,11 +1,13 @@
 package selection
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -112,6 +114,13 @@ func TestACacheThatLagsRemovesNothingThatExists(t *testing.T) {
 		if err != nil || choice.Answer != rule.No {
 			t.Errorf("%+v, %v", choice.Result, err)
 		}
+
+		choosesNone := ocmtest.Publishing(strings.Repeat("p", 70), 0)
+		s = newScene(t, choosesNone)
+		*s.cache.version = "5"
+		s.Rule.live.reader = strict{newScene(t, choosesNone.DeepCopy()).cache}
+		s.absent()
+		s.settlesAs(rule.No)
 	})
 	t.Run("until it has caught up", func(t *testing.T) {
 		s := newScene(t)
@@ -129,6 +138,18 @@ func TestACacheThatLagsRemovesNothingThatExists(t *testing.T) {
 			t.Errorf("lists: %v", reads.lists)
 		}
 	})
+}
+
+// strict refuses labels that cannot exist, as an API server does.
+type strict struct{ client.Reader }
+
+func (s strict) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	if selector := (&client.ListOptions{}).ApplyOptions(opts).LabelSelector; selector != nil {
+		if _, err := labels.Parse(selector.String()); err != nil {
+			return err
+		}
+	}
+	return s.Reader.List(ctx, list, opts...)
 }
 
 // TestAnAddonThatWasCreatedAgainIsReadLive deletes an addon, which the install strategy creates again

@@ -36,7 +36,7 @@ type order struct {
 	workers  int
 	perGroup int
 	reserved [classes]int // workers that a class leaves to higher ones
-	own      int          // workers that urgent requests, which may be stuck, leave to all others
+	lower    int          // workers that urgent requests, which may be stuck, leave to lower classes
 
 	rings    [classes]ring
 	busy     int
@@ -62,7 +62,7 @@ func newOrder(workers, perGroup int) *order {
 		workers:  workers,
 		perGroup: perGroup,
 		reserved: [classes]int{normal: workers / 8, low: workers / 4},
-		own:      workers / 8,
+		lower:    workers / 8,
 		inFlight: map[string]*[classes]int{},
 	}
 	for class := range o.rings {
@@ -102,9 +102,9 @@ func (o *order) next() *entry {
 	for class := range classes {
 		room := o.workers - o.busy - o.reserved[class]
 		if class == urgent {
-			room = min(room, o.workers-o.own-o.urgent)
+			room = min(room, o.workers-o.lower-o.urgent)
 		} else {
-			room = max(room, o.own-(o.busy-o.urgent))
+			room = max(room, o.lower-(o.busy-o.urgent))
 		}
 		for turn := o.rings[class].turns.Front(); turn != nil; turn = turn.Next() {
 			l := turn.Value.(*line)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/utils/clock"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
@@ -69,15 +68,8 @@ func beingDetached(object client.Object) bool {
 
 // reachabilityChanged reports whether a cluster's condition Available changed.
 func reachabilityChanged(before, after *clusterv1.ManagedCluster) bool {
-	return availability(before) != availability(after)
-}
-
-func availability(cluster *clusterv1.ManagedCluster) string {
-	condition := apimeta.FindStatusCondition(cluster.Status.Conditions, clusterv1.ManagedClusterConditionAvailable)
-	if condition == nil {
-		return ""
-	}
-	return string(condition.Status)
+	const available = clusterv1.ManagedClusterConditionAvailable
+	return kube.StatusOf(before.Status.Conditions, available) != kube.StatusOf(after.Status.Conditions, available)
 }
 
 // clusterOfAddon maps an addon to its cluster.

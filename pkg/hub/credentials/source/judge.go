@@ -153,8 +153,8 @@ func judge(
 	case len(token.CA) > maxCABytes:
 		return bearer.Token{}, tooLong(contract.CredentialCAKey, len(token.CA), maxCABytes)
 	}
-	var ok bool
-	if token.CA, ok = certificatesIn(token.CA); !ok {
+	certificates, ok := certificatesIn(token.CA)
+	if !ok {
 		return bearer.Token{}, "its Secret's " + contract.CredentialCAKey +
 			" is not a list of PEM certificates and nothing else"
 	}
@@ -162,7 +162,7 @@ func judge(
 	if !ok {
 		return bearer.Token{}, "its Secret's " + contract.CredentialTokenKey + " is not a JSON web token with an expiry"
 	}
-	token.Expires = expires
+	token.CA, token.Expires = certificates, expires
 	if status := account.Status.ExpirationTimestamp; status != nil && status.Time.Before(expires) {
 		token.Expires = status.UTC()
 	}

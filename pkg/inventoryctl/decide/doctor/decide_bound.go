@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
@@ -13,6 +12,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection/rule"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/decide"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
 // BoundFacts says which clusters of bound sets lack the addon.
@@ -38,10 +38,9 @@ type boundSet struct {
 func (b *BoundFacts) AddBinding(
 	binding *clusterv1beta2.ManagedClusterSetBinding, set *clusterv1beta2.ManagedClusterSet,
 ) {
-	key := boundSet{set: binding.Spec.ClusterSet, publish: binding.Labels[contract.LabelPublish]}
-	bound := meta.FindStatusCondition(binding.Status.Conditions, clusterv1beta2.ClusterSetBindingBoundType)
-	if bound != nil {
-		key.bound = bound.Status
+	key := boundSet{
+		set: binding.Spec.ClusterSet, publish: binding.Labels[contract.LabelPublish],
+		bound: kube.StatusOf(binding.Status.Conditions, clusterv1beta2.ClusterSetBindingBoundType),
 	}
 	if _, known := b.seen[key]; known || binding.DeletionTimestamp != nil {
 		return
