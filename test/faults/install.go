@@ -225,7 +225,7 @@ func (w *world) forgetRollout() {
 func (w *world) deployed(clusters ...string) {
 	w.T.Helper()
 	for _, cluster := range clusters {
-		w.step("the agent of "+cluster+" is deployed", func() bool {
+		w.stepWithin(w.patience, spokesPoll, "the agent of "+cluster+" is deployed", func() bool {
 			addon := ocmtest.Addon(cluster)
 			return w.Find(addon) && isDone(addon)
 		})
@@ -243,7 +243,7 @@ func isDone(addon *addonv1beta1.ManagedClusterAddOn) bool {
 // runs waits until a cluster's ManifestWork deploys the agent of an AgentRevision.
 func (w *world) runs(cluster, revision string) {
 	w.T.Helper()
-	w.step(fmt.Sprintf("%s has the agent %s", cluster, revision), func() bool {
+	w.stepWithin(w.patience, spokesPoll, fmt.Sprintf("%s has the agent %s", cluster, revision), func() bool {
 		work := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: deployWork}}
 		return w.Find(work) && revisionIn(work.Annotations) == revision
 	})
@@ -252,7 +252,7 @@ func (w *world) runs(cluster, revision string) {
 // removed waits until the addon on a cluster is gone, with its ManifestWorks.
 func (w *world) removed(cluster string) {
 	w.T.Helper()
-	w.step("the addon on "+cluster+" is gone", func() bool {
+	w.stepWithin(w.patience, spokesPoll, "the addon on "+cluster+" is gone", func() bool {
 		left := &workv1.ManifestWorkList{}
 		w.MustList(left, client.InNamespace(cluster))
 		return len(left.Items) == 0 && !w.Find(ocmtest.Addon(cluster))

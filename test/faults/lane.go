@@ -31,6 +31,9 @@ const (
 	still = time.Second
 	// quiet is for how long nothing may be written after that.
 	quiet = 3 * time.Second
+	// starting is the same where nothing says what to wait for and a manager has just started: what may
+	// only be missing from its caches counts as missing after ten seconds.
+	starting = 12 * time.Second
 	// poll is how often states are compared.
 	poll = 100 * time.Millisecond
 )

@@ -85,6 +85,7 @@ func (l *lane) run(tb testing.TB, s story, fault proxy.Fault, ref *reference, ca
 		r.components = append(r.components, l.start(tb, c))
 	}
 	defer r.startSpokes(tb)()
+	isNew := isElected || l.manager == nil
 	if isElected {
 		r.managers = []*manager{l.manage(first, elect)}
 	} else {
@@ -96,6 +97,9 @@ func (l *lane) run(tb testing.TB, s story, fault proxy.Fault, ref *reference, ca
 	}
 	s.setup(r.world)
 	before := target{pairs: s.before, copies: s.copies(s.before), still: quiet}
+	if isNew && ref == nil {
+		before.still = starting
+	}
 	after := target{pairs: s.after, copies: s.copies(s.after), still: quiet}
 	if ref != nil {
 		before.state, before.still = ref.before, still
@@ -116,7 +120,7 @@ func (l *lane) run(tb testing.TB, s story, fault proxy.Fault, ref *reference, ca
 		}
 	}
 	got := result{before: r.state(), setup: l.watcher.seen(0)}
-	began := l.watcher.mark()
+	mark := l.watcher.mark()
 	if slices.Contains(proxy.OfStarts, fault.Kind) {
 		if err := l.remember(tb); err != nil {
 			return result{}, err
@@ -135,7 +139,7 @@ func (l *lane) run(tb testing.TB, s story, fault proxy.Fault, ref *reference, ca
 			got.problems = []string{"the state after the restore: " + err.Error() + r.why(before.state)}
 		}
 		// What the watcher saw of the restore is not what happened.
-		began, got.setup = l.watcher.mark(), nil
+		mark, got.setup = l.watcher.mark(), nil
 		for _, m := range r.managers {
 			m.proxy.Begin(fault, nil)
 		}
@@ -169,7 +173,7 @@ func (l *lane) run(tb testing.TB, s story, fault proxy.Fault, ref *reference, ca
 			return result{}, err
 		}
 	}
-	got.record, got.after, got.changes = r.record(), r.state(), l.watcher.seen(began)
+	got.record, got.after, got.changes = r.record(), r.state(), l.watcher.seen(mark)
 	got.sent = r.sent()
 	if got.converged {
 		got.late = lateWrites(got.record.Writes[sent:], fault)

@@ -21,6 +21,9 @@ const (
 	works = "manifestworks.work.open-cluster-management.io"
 	// deployWork and cleanupWork are the addon's ManifestWorks in the namespace of each cluster.
 	deployWork, cleanupWork = "addon-cluster-inventory-deploy-0", "addon-cluster-inventory-pre-delete"
+	// spokesPoll is how often the spokes look at their ManifestWorks, and stories at what comes of that:
+	// lists of ManifestWorks and addons, which are converted, are dear.
+	spokesPoll = 300 * time.Millisecond
 )
 
 // spokes play the work agents of all clusters: they report each ManifestWork as applied and its
@@ -49,7 +52,7 @@ func (r *running) startSpokes(tb testing.TB) (stop func()) {
 		defer close(ended)
 		for {
 			r.world.spokes.look(ctx)
-			if pause(ctx, poll) != nil {
+			if pause(ctx, spokesPoll) != nil {
 				return
 			}
 		}
