@@ -9,24 +9,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Options is the plugin's command line and the environment variables it reads.
+// Options is the plugin's command line and the environment variables it reads: $KUBERNETES_EXEC_INFO, an
+// ExecCredential, and $NAMESPACE, that of the Secret if it is not the one the plugin runs in.
 type Options struct {
-	// ManagedServiceAccount is the name of the account whose token is wanted. It
-	// is the same for every cluster.
 	ManagedServiceAccount string
-
-	// MaxCache is how long a client may use a token before it asks again.
-	MaxCache time.Duration
-
-	// Timeout bounds the whole call.
-	Timeout time.Duration
-
-	// ExecInfo is the client's request, an ExecCredential ($KUBERNETES_EXEC_INFO).
-	ExecInfo string
-
-	// Namespace is the Secret's namespace, if it is not the one the plugin runs in
-	// ($NAMESPACE).
-	Namespace string
+	MaxCache              time.Duration
+	Timeout               time.Duration
+	ExecInfo              string
+	Namespace             string
 }
 
 // NewOptions returns the defaults, and what the environment variables say.

@@ -17,94 +17,34 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/fair"
 )
 
-// Options is the manager's command line.
+// Options is the manager's command line. The flags' help says what they mean.
 type Options struct {
-	// severalManagers allows more than one manager in a process, as in tests.
-	severalManagers bool
+	severalManagers bool // more than one in a process, as in tests
 
-	// Kubeconfig is the path of the hub's kubeconfig; if empty, the pod's service
-	// account is used.
-	Kubeconfig string
-
-	// AgentAllowedRegistries are the registries, or registry paths, from which
-	// configurations may pull the agent's image.
-	AgentAllowedRegistries []string
-
-	// HostedAgents lets agents run on other clusters than their own, for which the manager
-	// reads all ManifestWorks of the hub.
-	HostedAgents bool
-
-	// CleanupTimeout is how long an unreachable spoke delays the removal of its
-	// addon.
-	CleanupTimeout time.Duration
-
-	// CleanupJobTimeout is how long a clean-up Job that does not succeed on its spoke
-	// delays the removal of the addon; at least CleanupTimeout.
-	CleanupJobTimeout time.Duration
-	// Workers is how many requests each controller processes at a time, and
-	// WorkersPerNamespace how many of them in one namespace.
-	Workers             int
-	WorkersPerNamespace int
-
-	// UpstreamGates is the administrator's override for the registration controller's
-	// ClusterProfile feature gate.
-	UpstreamGates string
-
-	// UpstreamRegistrationClusterRole is the ClusterRole from which the manager
-	// infers whether that feature gate is on.
+	Kubeconfig                      string
+	AgentAllowedRegistries          []string
+	HostedAgents                    bool
+	CleanupTimeout                  time.Duration
+	CleanupJobTimeout               time.Duration
+	Workers                         int
+	WorkersPerNamespace             int
+	UpstreamGates                   string
 	UpstreamRegistrationClusterRole string
-
-	// ExclusiveSetsOnly publishes clusters only through ManagedClusterSets of the type
-	// ExclusiveClusterSetLabel, in which clusters cannot put themselves.
-	ExclusiveSetsOnly bool
-
-	// LabelAllow are patterns (kube.IsPattern) of the ManagedCluster label keys that
-	// are copied to profiles.
-	LabelAllow []string
-
-	// Limits are those of a profile's properties, and which of these it shows as labels, too.
-	Limits profiles.Limits
-
-	// WriteInterval is how often a profile is written once it was written ten times in a row.
-	WriteInterval time.Duration
-
-	// Decisions makes the manager publish the decisions of Placements as PlacementDecisions
-	// of SIG-Multicluster, once the hub serves these.
-	Decisions bool
-
-	// Access configures the access providers in profiles.
-	Access AccessOptions
-
-	// CredentialsMode turns the copying of tokens on or off: enabled, draining or
-	// disabled.
-	CredentialsMode string
-
-	// CredentialsRequireTarget skips accounts that name no namespaces.
-	CredentialsRequireTarget bool
-
-	// CredentialsUpstreamSyncer is the administrator's override for
-	// managed-serviceaccount's own syncer.
-	CredentialsUpstreamSyncer string
-
-	// CredentialsServiceAccount is the manager's own service account, as
-	// namespace/name: the subject of the RoleBindings it makes for itself.
-	CredentialsServiceAccount string
-
-	// HealthProbeBindAddress is host:port; "0" turns the server off.
-	HealthProbeBindAddress string
-
-	// Metrics configures the metrics.
-	Metrics MetricsOptions
-
-	// PprofBindAddress is host:port of Go's runtime profiles, which show memory and stacks
-	// to everyone who can connect; "0" turns the server off.
-	PprofBindAddress string
-
-	// LeaderElect runs the controllers in one replica at a time.
-	LeaderElect bool
-
-	// LeaderElectNamespace is the namespace of the leader election's Lease.
-	LeaderElectNamespace string
+	ExclusiveSetsOnly               bool
+	LabelAllow                      []string // kube.IsPattern
+	Limits                          profiles.Limits
+	WriteInterval                   time.Duration
+	Decisions                       bool
+	Access                          AccessOptions
+	CredentialsMode                 string
+	CredentialsRequireTarget        bool
+	CredentialsUpstreamSyncer       string
+	CredentialsServiceAccount       string // the subject of the RoleBindings that the manager makes for itself
+	HealthProbeBindAddress          string
+	Metrics                         MetricsOptions
+	PprofBindAddress                string
+	LeaderElect                     bool
+	LeaderElectNamespace            string
 }
 
 // The largest limits of a profile. An object of more than one and a half MiB does not fit

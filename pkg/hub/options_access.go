@@ -10,13 +10,10 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-// AccessOptions are the flags that configure the access providers in profiles.
+// AccessOptions are the flags that configure the access providers in profiles. CAFile has the CABundle.
 type AccessOptions struct {
-	// ClusterProxyOptions configure access through cluster-proxy, apart from the gate.
 	access.ClusterProxyOptions
 
-	// CAFile is a file with the CA, in PEM, of the server at the URL; if empty, the user server's own CA
-	// is used.
 	CAFile string
 }
 

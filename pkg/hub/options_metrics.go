@@ -11,20 +11,12 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-// MetricsOptions are the flags that configure the metrics and who may read them.
+// MetricsOptions are the flags that configure the metrics and who may read them. The files in CertDir may be
+// replaced at any time.
 type MetricsOptions struct {
-	// BindAddress is host:port; "0" turns the server off.
 	BindAddress string
-
-	// Secure serves the metrics over TLS, to clients that the hub allows to get the path
-	// /metrics. Otherwise everyone who can connect can read them.
-	Secure bool
-
-	// CertDir is a directory with tls.crt and tls.key, which may be replaced at any time;
-	// if it is empty, the manager creates a self-signed certificate whenever it starts.
-	CertDir string
-
-	// ByNamespace adds the namespace to the metrics of profiles.
+	Secure      bool
+	CertDir     string
 	ByNamespace bool
 }
 

@@ -11,50 +11,24 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-// Options is the command line of the running agent.
+// Options is the command line of the running agent. The flags' help says what they mean.
 type Options struct {
-	// Kubeconfig is the path of the spoke's kubeconfig; empty means the service
-	// account of the pod the agent runs in.
-	Kubeconfig string
-
-	// Hosted makes the agent run on another cluster than the spoke, and wait for the
-	// spoke's kubeconfig, which the administrator provides.
-	Hosted bool
-
-	// HubKubeconfig is the path of the hub's kubeconfig, which the klusterlet
-	// writes to a Secret. It may be replaced while the agent runs.
-	HubKubeconfig string
+	Kubeconfig             string
+	Hosted                 bool
+	HubKubeconfig          string // may be replaced while the agent runs
+	ClusterName            string
+	AddonUID               string
+	InstallNamespace       string
+	ClaimLimit             int
+	ReservedClaimSuffixes  []string
+	ReservedProperties     []string // property.Reserved
+	HealthProbeBindAddress string
+	MetricsBindAddress     string
 
 	// ProxyCABundle are CA certificates, in PEM, for the proxy between the agent and the
 	// hub, if it is an https proxy. The proxy itself is that of the kubeconfig or else of
 	// the environment (HTTPS_PROXY, NO_PROXY).
 	ProxyCABundle string
-
-	// ClusterName is the name of the ManagedCluster, and of its namespace on the
-	// hub.
-	ClusterName string
-
-	// AddonUID is the UID of the ManagedClusterAddOn the agent was deployed for.
-	AddonUID string
-
-	// InstallNamespace is the namespace the agent runs in.
-	InstallNamespace string
-
-	// ClaimLimit is how many custom claims the klusterlet reports.
-	ClaimLimit int
-
-	// ReservedClaimSuffixes are the name suffixes of claims that the klusterlet
-	// reports regardless of the limit.
-	ReservedClaimSuffixes []string
-
-	// ReservedProperties are patterns of names that ClusterProperties are not published
-	// under (property.Reserved).
-	ReservedProperties []string
-
-	// HealthProbeBindAddress and MetricsBindAddress are host:port; "0" turns
-	// the server off.
-	HealthProbeBindAddress string
-	MetricsBindAddress     string
 }
 
 func newOptions() *Options {
@@ -114,14 +88,10 @@ func (o *Options) Validate() error {
 
 // CleanupOptions is the command line of the hook.
 type CleanupOptions struct {
-	// Kubeconfig, AddonUID and InstallNamespace are those of Options.
 	Kubeconfig       string
 	AddonUID         string
 	InstallNamespace string
-
-	// Timeout is how long to wait for a running agent to acknowledge that it
-	// has stopped.
-	Timeout time.Duration
+	Timeout          time.Duration
 }
 
 func (o *CleanupOptions) addFlags(flags *pflag.FlagSet) {
