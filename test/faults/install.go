@@ -64,6 +64,8 @@ func install() story {
 			w.installsWaves("1", "2")
 			w.gone(teamA, "c2")
 			w.removed("c2")
+			w.withdrawn(teamA) // also the right to copies, of which the last one is gone
+			w.unread("c2")
 			w.shows(teamA, "c5", "1")
 			w.deployed("c5")
 			w.wave("c1", "1")
