@@ -200,7 +200,7 @@ func (f *framework) newControllers(ctx context.Context, grants *grants) (*contro
 		registration: registration.NewAddonRegistrationController(
 			addonClient, clusters, addons, agents, addonAgent.isManaged),
 		deploy: agentdeploy.NewAddonDeployController(
-			workWriter{workClient, works.Lister()}, addonClient, clusters, addons, onHost, agents,
+			workWriter{workClient, works.Lister(), seen, f.live}, addonClient, clusters, addons, onHost, agents,
 			addonAgent.isManaged),
 		hashes: []factory.Controller{
 			cmaconfig.NewCMAConfigController(

@@ -1,54 +1,69 @@
 package addon
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	workclient "open-cluster-management.io/api/client/work/clientset/versioned"
 	worktyped "open-cluster-management.io/api/client/work/clientset/versioned/typed/work/v1"
 	worklisters "open-cluster-management.io/api/client/work/listers/work/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/manifests"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/ownwork"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
 // workWriter is the framework's client of ManifestWorks. What it writes gets the
 // conditionRules that belong to the agent in it. The framework itself has the same rules
-// for all clusters, and in a rollout clusters have different agents.
+// for all clusters, and in a rollout clusters have different agents. It creates none for an
+// addon that is gone, which the cache may show as being deleted for minutes (package stored):
+// without a clean-up to follow, the agent would come back to the spoke for a moment.
 //
 // The rules are written whenever the manifests are, and never by themselves: a new version
 // of the manager changes no ManifestWork.
 type workWriter struct {
 	workclient.Interface
-	cached worklisters.ManifestWorkLister // in the form that WorkTrimmer gives them
+	cached   worklisters.ManifestWorkLister // in the form that WorkTrimmer gives them
+	observed observed
+	live     client.Reader
 }
 
 // WorkV1 implements workclient.Interface.
 func (w workWriter) WorkV1() worktyped.WorkV1Interface {
-	return groupWriter{w.Interface.WorkV1(), w.cached}
+	return groupWriter{w.Interface.WorkV1(), w}
 }
 
 type groupWriter struct {
 	worktyped.WorkV1Interface
-	cached worklisters.ManifestWorkLister
+	of workWriter
 }
 
 // ManifestWorks implements worktyped.WorkV1Interface.
 func (g groupWriter) ManifestWorks(namespace string) worktyped.ManifestWorkInterface {
-	return namespaceWriter{g.WorkV1Interface.ManifestWorks(namespace), g.cached.ManifestWorks(namespace)}
+	return namespaceWriter{g.WorkV1Interface.ManifestWorks(namespace), g.of, namespace}
 }
 
 type namespaceWriter struct {
 	worktyped.ManifestWorkInterface
-	cached worklisters.ManifestWorkNamespaceLister
+	workWriter
+	namespace string
 }
 
 // Create implements worktyped.ManifestWorkInterface.
 func (n namespaceWriter) Create(
 	ctx context.Context, work *workv1.ManifestWork, opts metav1.CreateOptions,
 ) (*workv1.ManifestWork, error) {
+	if err := n.addonRemains(ctx, work); err != nil {
+		return nil, err
+	}
 	ruled := *work
 	var err error
 	ruled.Spec.ManifestConfigs, err = manifests.WithRules(work.Spec.ManifestConfigs, work.Spec.Workload.Manifests)
@@ -56,6 +71,22 @@ func (n namespaceWriter) Create(
 		return nil, err
 	}
 	return n.ManifestWorkInterface.Create(ctx, &ruled, opts)
+}
+
+// addonRemains returns a conflict, after which the caller waits for its cache, if the addon for which a
+// ManifestWork is to be created is being deleted according to the cache, and gone.
+func (n namespaceWriter) addonRemains(ctx context.Context, work *workv1.ManifestWork) error {
+	cluster := cmp.Or(ownwork.GuestOf(work), n.namespace)
+	cached := n.observed.addon(cluster)
+	if cached == nil || cached.DeletionTimestamp == nil {
+		return nil
+	}
+	live, err := kube.Get(ctx, n.live, client.ObjectKeyFromObject(cached), &addonv1beta1.ManagedClusterAddOn{})
+	if err == nil && (live == nil || live.UID != cached.UID) {
+		resource := addonv1beta1.Resource("managedclusteraddons")
+		return apierrors.NewConflict(resource, queueKey(cluster), errors.New("it is gone"))
+	}
+	return err
 }
 
 // Patch implements worktyped.ManifestWorkInterface. The framework sends merge patches only.
@@ -84,7 +115,7 @@ func (n namespaceWriter) withRules(name string, data []byte) ([]byte, error) {
 	if options == nil && deployed == nil {
 		return data, nil
 	}
-	cached, err := n.cached.Get(name)
+	cached, err := n.cached.ManifestWorks(n.namespace).Get(name)
 	if err != nil {
 		return nil, err
 	}
