@@ -47,10 +47,15 @@ func (p trackedProfile) isLost(now trackedProfile) bool {
 // and has no profile triggers nothing.
 var unselected = trackedState{answer: rule.No}
 
-// doubt records that a subscriber knows that a pair's answer is unknown, so that it is
-// notified of the next one.
-func (t *changeTracker) doubt(pair types.NamespacedName) {
-	t.update(pair, func(state *trackedState) { state.answer = rule.Unknown })
+// doubt records that a subscriber has read another answer about a pair than Yes, so that it is notified
+// when that is tracked again. It reports whether it was the one that was tracked last. known says that the
+// answer is Unknown, so that the next one is announced in any case; others are remembered only then.
+func (t *changeTracker) doubt(pair types.NamespacedName, unknown bool) (tracked bool) {
+	return t.update(pair, func(state *trackedState) {
+		if unknown || state.answer == rule.Yes {
+			state.answer = rule.Unknown
+		}
+	}).answer == rule.Yes
 }
 
 // track records a pair's answer and profile (nil: none), and tells subscribers of a change.

@@ -76,10 +76,13 @@ func TestChangeTracker(t *testing.T) {
 		}
 	}
 	clear(told)
-	tracker.doubt(pair)
+	tracker.doubt(pair, true)
 	tracker.track(pair, rule.No, nil)
 	if len(told) != 2 {
 		t.Errorf("a subscriber that read Unknown of an unselected pair without a profile is told %v of the next answer", told)
+	}
+	if tracker.doubt(pair, false) || tracker.pairs.Len() != 0 {
+		t.Error("a No of a pair that is not tracked is remembered")
 	}
 	if tracker.pairs.Len() != 0 {
 		t.Error("a pair that is not selected and has no profile must leave no memory")

@@ -402,13 +402,14 @@ func (r *Rule) Selected(ctx context.Context, pair types.NamespacedName, withdraw
 		return notReady, nil
 	}
 	o, result, err := r.Observe(ctx, pair)
-	if len(result.Undecided) > 0 {
+	if err == nil && result.Answer != rule.Yes {
 		// Callers that read this must learn of the decision, even if it is the one that was tracked
-		// last.
-		r.changes.doubt(pair)
+		// last. An event between the observation and the following found nobody waiting, so observe again.
+		undecided := len(result.Undecided) > 0
 		r.settling.await(pair, result.Undecided...)
-		// An event between the observation and await found no waiting pair, so observe again.
-		o, result, err = r.Observe(ctx, pair)
+		if r.changes.doubt(pair, undecided) || undecided {
+			o, result, err = r.Observe(ctx, pair)
+		}
 	}
 	if err != nil {
 		return rule.Result{}, err

@@ -26,6 +26,7 @@ import (
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection/routes"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection/rule"
@@ -107,6 +108,29 @@ func (s *scene) update(obj client.Object) {
 	s.t.Helper()
 	if err := s.cache.Status().Update(s.t.Context(), obj); err != nil {
 		s.t.Fatal(err)
+	}
+}
+
+// A set is unbound and bound again before the pair is reconciled, but not before a copy was withdrawn.
+func TestWhoReadThatAClusterIsNotSelectedLearnsThatItIsAgain(t *testing.T) {
+	s := newScene(t)
+	told := 0
+	s.Subscribe(func(types.NamespacedName) { told++ })
+	s.Track(s.pair, rule.Yes, nil)
+	s.selected(rule.Result{Answer: rule.Yes})
+	told = 0
+	s.Track(s.pair, rule.Yes, nil)
+	if told != 0 {
+		t.Error("told of nothing")
+	}
+	s.unbind()
+	if got, err := s.Selected(t.Context(), s.pair, false); err != nil || got.Answer != rule.No {
+		t.Fatalf("selected: %+v, %v", got, err)
+	}
+	apitest.Must(t, s.cache.Create(t.Context(), ocmtest.Binding("ns", "s")))
+	s.Track(s.pair, rule.Yes, nil)
+	if told != 1 {
+		t.Errorf("told %d times", told)
 	}
 }
 
