@@ -106,6 +106,9 @@ func (o *order) next() *entry {
 		} else {
 			room = max(room, o.lower-(o.busy-o.urgent))
 		}
+		if room <= 0 {
+			continue // there may be thousands of groups
+		}
 		for turn := o.rings[class].turns.Front(); turn != nil; turn = turn.Next() {
 			l := turn.Value.(*line)
 			if o.working(l.group, class) < min(o.perGroup, room) {
