@@ -10,7 +10,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	testingclock "k8s.io/utils/clock/testing"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
@@ -105,6 +107,8 @@ type hub struct {
 	t    *testing.T
 	time *testingclock.FakePassiveClock
 	fail error // of writes
+
+	failing string // which notes contain, if not all fail
 }
 
 func newHub(t *testing.T, objs ...client.Object) *hub {
@@ -113,7 +117,7 @@ func newHub(t *testing.T, objs ...client.Object) *hub {
 	h.Client = fake.NewClientBuilder().WithScheme(ocmtest.Scheme()).WithObjects(objs...).
 		WithInterceptorFuncs(interceptor.Funcs{
 			Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
-				if h.fail != nil {
+				if event, ok := obj.(*eventsv1.Event); ok && h.fail != nil && strings.Contains(event.Note, h.failing) {
 					return h.fail
 				}
 				return c.Create(ctx, obj, opts...)
@@ -215,6 +219,43 @@ func TestAFailedEventIsTriedAgain(t *testing.T) {
 }
 
 // The next leader finds the existing events and adds none.
+func TestARefusedEventKeepsNoOthersWaiting(t *testing.T) {
+	h := newHub(t, team("team")...)
+	h.fail, h.failing = apierrors.NewForbidden(schema.GroupResource{}, "event", nil), "First."
+	notice := func(why string) Notice {
+		return Desired([]Lack{{Cluster: "c", Reason: "R" + why[:1], Why: why, HasProfile: true, Bindings: []string{"s"}}})[0]
+	}
+	r := h.reporter()
+	h.reports(r, "team", 1, kube.EventPeriod, notice("First."), notice("Second."))
+	h.reports(r, "team", 1, kube.EventPeriod, notice("First."), notice("Second."))
+	h.fail = nil
+	h.later(kube.EventPeriod)
+	h.reports(r, "team", 3, kube.EventPeriod, notice("First."), notice("Second."))
+}
+
+// A turn cannot be given back, so a scope that does not need it any more keeps it for its next event.
+func TestAnAbandonedTurnIsUsed(t *testing.T) {
+	var objs []client.Object
+	for i := range scopesAtOnce {
+		objs = append(objs, team(fmt.Sprintf("team-%d", i))...)
+	}
+	h := newHub(t, append(objs, team("team")...)...)
+	current := Desired([]Lack{{Cluster: "c", Reason: "R", Why: "One.", HasProfile: true, Bindings: []string{"s"}}})
+	r := h.reporter()
+	for i := range scopesAtOnce {
+		h.reports(r, fmt.Sprintf("team-%d", i), i+1, kube.EventPeriod, current...)
+	}
+	for range 3 {
+		h.reports(r, "team", scopesAtOnce, time.Second/scopesPerSecond, current...)
+		h.reports(r, "team", scopesAtOnce, time.Second/scopesPerSecond)
+	}
+	h.later(time.Second)
+	h.reports(r, "team", scopesAtOnce, 0)
+	if _, known := r.scopes.Get(types.NamespacedName{Namespace: "team"}); known {
+		t.Error("a turn that has passed is remembered")
+	}
+}
+
 func TestARestartCreatesNoEvent(t *testing.T) {
 	h := newHub(t, team("team")...)
 	about := Notice{Subject{Profile, "c"}, "R", "Warning", "one"}

@@ -14,6 +14,7 @@ import (
 	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
@@ -71,8 +72,13 @@ func (r *Reporter) Report(ctx context.Context, of types.NamespacedName, current 
 	before, _ := r.scopes.Get(of)
 	d := decide(before.lastEvents, current, now)
 	if len(d.due) == 0 {
-		r.remember(of, scope{lastEvents: d.lastEvents})
-		return d.again, nil
+		// A turn that still lies ahead is kept for what may be due by then: turns cannot be given back.
+		wait := max(0, before.turn.Sub(now))
+		if wait == 0 {
+			before.turn = time.Time{}
+		}
+		r.remember(of, scope{lastEvents: d.lastEvents, turn: before.turn})
+		return kube.Sooner(d.again, wait), nil
 	}
 	if before.turn.IsZero() {
 		limiter := r.inNamespaces
@@ -87,8 +93,11 @@ func (r *Reporter) Report(ctx context.Context, of types.NamespacedName, current 
 	}
 	for _, next := range d.due {
 		last, err := r.emit(ctx, of.Namespace, next)
-		if err != nil {
-			r.remember(of, scope{lastEvents: d.lastEvents})
+		if kube.IsRefusal(err) { // perhaps only of this one, because of a text that others choose
+			log.FromContext(ctx).Info("The event was refused, and is tried again when it would be repeated",
+				"reason", next.notice.Reason, "about", next.notice.Subject.Name, "error", err.Error())
+		} else if err != nil {
+			r.remember(of, scope{lastEvents: d.lastEvents, turn: before.turn}) // the next attempt needs no other
 			return 0, err
 		}
 		d.lastEvents[next.notice.topic()] = last
