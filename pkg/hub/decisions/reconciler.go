@@ -1,6 +1,7 @@
 package decisions
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -91,18 +92,20 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		again = overtaken
 	}
 	fight := &kube.ContestedError{}
-	switch {
-	case errors.As(err, &fight):
+	if errors.As(err, &fight) {
 		if fight.First {
 			log.FromContext(ctx).Info("Another client keeps changing a PlacementDecision, so it is repaired less often",
 				"every", kube.RepairEvery, "error", err.Error())
 		}
 		return reconcile.Result{RequeueAfter: kube.Sooner(again, fight.Wait)}, nil
-	case err != nil:
-		return reconcile.Result{}, err
-	default:
-		return reconcile.Result{RequeueAfter: again}, reportErr
 	}
+	if err = cmp.Or(err, reportErr); err == nil {
+		return reconcile.Result{RequeueAfter: again}, nil
+	}
+	if again > 0 { // for an error, RequeueAfter is ignored
+		r.soon.EnqueueAfter(placement, again)
+	}
+	return reconcile.Result{}, err
 }
 
 // observed holds the PlacementDecisions that matter for one Placement.

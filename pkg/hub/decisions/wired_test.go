@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -425,6 +426,43 @@ func TestARefusedWrite(t *testing.T) {
 		}
 		return ""
 	})
+}
+
+// An absence from decisions counts after a second, which no event announces. A slice that has been refused
+// for long, and is retried less and less often, does not delay that.
+func TestARefusedWriteDelaysNoWithdrawal(t *testing.T) {
+	w := newWorld(t, hub)
+	t.Cleanup(w.clearHub)
+	const pause = 10 * time.Second
+	var refused atomic.Int64
+	w.wire.Fail(func(c apitest.Call) apitest.Fault {
+		if !c.IsWrite() || !c.Mentions("p-profiles-1") {
+			return apitest.Fault{}
+		}
+		refused.Store(time.Now().UnixNano())
+		return apitest.Fault{Status: http.StatusForbidden, Reason: "Forbidden", Message: "a webhook says no"}
+	})
+	w.start()
+	w.admit(some(150)...)
+	w.choose("p", some(150))
+	w.Eventually("the first slice", func() string { return cmp.Diff(1, len(w.slices("p"))) })
+	w.Eventually("the other slice is retried less and less often", func() string {
+		if last := time.Unix(0, refused.Load()); time.Since(last) < pause {
+			return fmt.Sprintf("last at %s", last)
+		}
+		return ""
+	})
+	w.choose("p", slices.DeleteFunc(some(150), func(cluster string) bool { return cluster == name(40) }))
+	began := time.Now()
+	w.Eventually("a cluster that has left is not referred to", func() string {
+		if strings.Contains(w.shown("p"), name(40)) {
+			return "not yet"
+		}
+		return ""
+	})
+	if waited := time.Since(began); waited > pause {
+		t.Errorf("the reference stayed for %s", waited)
+	}
 }
 
 // Each write of a slice takes long, and a cluster leaves during the first. The plan is made again before the
