@@ -285,6 +285,57 @@ func TestEarlierRevisionsStayPartOfTheRelease(t *testing.T) {
 	}
 }
 
+// TestAgentsKeepTheRevisionThatTheValuesName: a newer chart may bring other manifests, and with them
+// another AgentRevision, even with the same image.
+func TestAgentsKeepTheRevisionThatTheValuesName(t *testing.T) {
+	w := server.World(t, ocmtest.Scheme())
+	namespace := w.Namespace("release", nil)
+	present := revisionOf(t, hubtest.MustRender(t, "agent: {claimLimit: 7}"))
+	present.SetAnnotations(map[string]string{
+		"meta.helm.sh/release-name": "ci", "meta.helm.sh/release-namespace": namespace,
+	})
+	w.MustCreate(present)
+	w.CleanUp(present)
+	render := func(name string) (map[string]string, error) {
+		release := chartutil.ReleaseOptions{Name: "ci", Namespace: namespace, IsUpgrade: true}
+		chart, values, err := hubtest.ForRelease(
+			t, release, "agent: {revision: "+name+"}", "inventory.open-cluster-management.io/v1alpha1")
+		apitest.Must(t, err)
+		return engine.RenderWithClient(chart, values, server.Config(t))
+	}
+
+	files, err := render(present.GetName())
+	apitest.Must(t, err)
+	objects, err := manifesttest.Decode(strings.NewReader(files["cluster-inventory/templates/clustermanagementaddon.yaml"]))
+	apitest.Must(t, err)
+	addon := manifesttest.Find[addonv1beta1.ClusterManagementAddOn](t, objects, "ClusterManagementAddOn", "cluster-inventory")
+	if got := addon.Spec.DefaultConfigs[0].Name; got != present.GetName() {
+		t.Errorf("clusters get %s, not %s", got, present.GetName())
+	}
+	objects, err = manifesttest.Decode(strings.NewReader(files["cluster-inventory/templates/agent-revision.yaml"]))
+	apitest.Must(t, err)
+	var kept []string
+	for _, object := range objects {
+		if object.GetName() == present.GetName() {
+			kept = append(kept, object.GetKind())
+		}
+	}
+	if diff := cmp.Diff([]string{"AgentRevision", "Role", "RoleBinding"}, kept); diff != "" {
+		t.Errorf("kept (-want +got):\n%s", diff)
+	}
+	if !strings.Contains(files["cluster-inventory/templates/NOTES.txt"], "Agents run AgentRevision "+present.GetName()) {
+		t.Error("the notes name another AgentRevision")
+	}
+
+	if _, err := render("mistyped"); err == nil || !strings.Contains(err.Error(), "there is no AgentRevision mistyped") {
+		t.Errorf("one that does not exist: %v", err)
+	}
+	if _, err := hubtest.RenderUpgrade(
+		t, "agent: {revision: mistyped}", true, "inventory.open-cluster-management.io/v1alpha1"); err != nil {
+		t.Errorf("offline: %v", err)
+	}
+}
+
 // TestUpgradesApplyOurDefinitionAlone: the chart also contains the one of ClusterProfiles,
 // but that is Open Cluster Management's where it installs it.
 func TestUpgradesApplyOurDefinitionAlone(t *testing.T) {

@@ -8,6 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"helm.sh/helm/v3/pkg/chartutil"
 	"helm.sh/helm/v3/pkg/engine"
@@ -136,7 +138,101 @@ func TestInstallPlacementIsNotChangedUnderTheClusters(t *testing.T) {
 	}
 }
 
-// release creates the ClusterManagementAddOn and the Placement of a release.
+// TestInstallPlacementKeepsItsSet: a Placement chooses nothing once it, or the binding of its set, is
+// deleted. The message leads to what prevents that.
+func TestInstallPlacementKeepsItsSet(t *testing.T) {
+	hub := ocmtest.New(t, server.Config(t))
+	const (
+		set         = "managedclustersetbinding/sandbox-fleet"
+		both        = "placement/cluster-inventory " + set
+		present     = "{type: Placements, placement: {clusterSet: sandbox-fleet}}"
+		nothingKept = "" // the remedy is not to keep something
+	)
+	makeSet := func(h *ocmtest.Hub, _ string) {
+		another := ocmtest.ExclusiveSet("another")
+		h.MustCreate(another)
+		h.CleanUp(another)
+	}
+	for name, test := range map[string]struct {
+		has, gets string // installStrategy of the release, and of the upgrade
+		before    func(h *ocmtest.Hub, namespace string)
+		keep      string
+		refused   string
+		remedy    func(h *ocmtest.Hub, namespace string)
+	}{
+		"handover to a Placement of one's own": {
+			has: present, gets: "{type: Placements, placement: {create: false, name: mine}}", keep: both,
+		},
+		"the same with the set named": {
+			has: present, gets: "{type: Placements, placement: {create: false, name: mine, clusterSet: sandbox-fleet}}", keep: both,
+		},
+		"handover while the type was Manual": {
+			has: "{placement: {clusterSet: sandbox-fleet}}", keep: set,
+			gets: "{type: Placements, placement: {create: false, name: mine}}",
+		},
+		"takeover of the chart's Placement": {
+			has: present, gets: "{type: Placements, placement: {create: false}}", keep: both,
+		},
+		"the chart's binding is taken for somebody else's": {
+			has: present, gets: "{type: Placements, placement: {clusterSet: sandbox-fleet, createBinding: false}}", keep: set,
+		},
+		"a set that does not exist": {
+			has: present, gets: "{type: Placements, placement: {clusterSet: another}}", keep: nothingKept,
+			refused: "from ManagedClusterSet another, which does not exist", remedy: makeSet,
+		},
+		"a set that is not bound": {
+			has: present, gets: "{type: Placements, placement: {clusterSet: another, createBinding: false}}", keep: nothingKept,
+			before: makeSet, refused: "clusteradm clusterset bind another --namespace ",
+			remedy: func(h *ocmtest.Hub, namespace string) { h.CleanUp(h.Bind(namespace, "another")) },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := hub.In(t)
+			namespace := h.Namespace("strategy", nil)
+			gets := "installStrategy: " + test.gets
+			release(t, h, namespace, "installStrategy: "+test.has, "")
+			decide(t, h, namespace, 0)
+			mine, decision := h.Placement(namespace, "mine", "cluster")
+			h.CleanUp(mine, decision)
+			apitest.Edit(h, mine, func(p *clusterv1beta1.Placement) { p.Spec.ClusterSets = []string{"sandbox-fleet"} })
+			if test.before != nil {
+				test.before(h, namespace)
+			}
+			apitest.Must(t, upgrade(t, namespace, gets)) // no cluster has the addon
+
+			addon := ocmtest.Addon(h.Namespace("cluster", nil))
+			h.MustCreate(addon)
+			h.CleanUp(addon)
+			refused := test.refused
+			if test.keep != nothingKept {
+				refused = fmt.Sprintf("kubectl annotate %s -n %s helm.sh/resource-policy=keep", test.keep, namespace)
+			}
+			err := upgrade(t, namespace, gets)
+			if err == nil || !strings.Contains(err.Error(), "cluster "+addon.Namespace+" has the addon and would lose it") ||
+				!strings.Contains(err.Error(), refused) {
+				t.Fatalf("%v\ndoes not say %q", err, refused)
+			}
+			apitest.Must(t, upgrade(t, namespace, strings.Replace(gets, "type: Placements", "type: Manual", 1)))
+
+			for _, kept := range strings.Fields(test.keep) {
+				kind, name, _ := strings.Cut(kept, "/")
+				var object client.Object = &clusterv1beta1.Placement{}
+				if kind != "placement" {
+					object = &clusterv1beta2.ManagedClusterSetBinding{}
+				}
+				object.SetNamespace(namespace)
+				object.SetName(name)
+				h.MustMerge(object, `{"metadata":{"annotations":{"helm.sh/resource-policy":"keep"}}}`)
+			}
+			if test.remedy != nil {
+				test.remedy(h, namespace)
+			}
+			apitest.Must(t, upgrade(t, namespace, gets))
+		})
+	}
+}
+
+// release creates the ClusterManagementAddOn of a release, and its Placement and binding as Helm does.
 func release(t *testing.T, h *ocmtest.Hub, namespace, values, live string) {
 	t.Helper()
 	objects := hubtest.MustRender(t, values)
@@ -148,9 +244,15 @@ func release(t *testing.T, h *ocmtest.Hub, namespace, values, live string) {
 		addon.Spec.InstallStrategy.Type = live
 	}
 	placement := manifesttest.Find[clusterv1beta1.Placement](t, objects, "Placement", "cluster-inventory")
-	placement.Namespace = namespace
-	h.MustCreate(addon, placement)
-	h.CleanUp(addon, placement)
+	binding := manifesttest.Find[clusterv1beta2.ManagedClusterSetBinding](t, objects, "ManagedClusterSetBinding", "sandbox-fleet")
+	for _, object := range []client.Object{placement, binding} {
+		object.SetNamespace(namespace)
+		object.SetAnnotations(map[string]string{
+			"meta.helm.sh/release-name": "ci", "meta.helm.sh/release-namespace": namespace,
+		})
+	}
+	h.MustCreate(addon, placement, binding)
+	h.CleanUp(addon, placement, binding)
 }
 
 // decide plays the scheduler, which has selected 150 clusters, and has written its slices

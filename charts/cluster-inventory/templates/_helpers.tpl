@@ -272,6 +272,11 @@ networkPolicy:
 cluster-inventory-{{ include "cluster-inventory.revisionSpec" . | sha256sum | trunc 12 }}
 {{- end }}
 
+{{/* The name of the one that agents run. */}}
+{{- define "cluster-inventory.agentRevision" -}}
+{{ .Values.agent.revision | default (include "cluster-inventory.revisionName" .) }}
+{{- end }}
+
 {{/* The annotations of an AgentRevision, which stays while clusters may have it. Argo CD
 would remove what is not rendered any more. */}}
 {{- define "cluster-inventory.revisionAnnotations" -}}
@@ -327,12 +332,19 @@ subjects:
   namespace: {{ .root.Release.Namespace }}
 {{- end }}
 
-{{/* Whether Helm keeps an object for this release. */}}
-{{- define "cluster-inventory.isKept" -}}
+{{/* Whether an object belongs to this release. */}}
+{{- define "cluster-inventory.inRelease" -}}
 {{- $annotations := .object.metadata.annotations | default dict -}}
 {{- and (eq (get $annotations "meta.helm.sh/release-name") .root.Release.Name)
   (eq (get $annotations "meta.helm.sh/release-namespace") .root.Release.Namespace)
   (not .object.metadata.deletionTimestamp) -}}
+{{- end }}
+
+{{/* Whether Helm deletes an object of this chart that is no longer rendered. */}}
+{{- define "cluster-inventory.isPruned" -}}
+{{- and (eq (include "cluster-inventory.inRelease" .) "true")
+  (eq (dig "labels" "app.kubernetes.io/name" "" .object.metadata) "cluster-inventory")
+  (ne (dig "annotations" "helm.sh/resource-policy" "" .object.metadata) "keep") -}}
 {{- end }}
 
 {{/* The manager's flags that the chart sets, or would with other values, and these values. */}}
