@@ -153,11 +153,16 @@ func TestInstallPlacementKeepsItsSet(t *testing.T) {
 		h.MustCreate(another)
 		h.CleanUp(another)
 	}
+	edited := func(metadata string) func(h *ocmtest.Hub, namespace string) {
+		return func(h *ocmtest.Hub, namespace string) {
+			h.MustMerge(ocmtest.Binding(namespace, "sandbox-fleet"), `{"metadata":`+metadata+`}`)
+		}
+	}
 	for name, test := range map[string]struct {
 		has, gets string // installStrategy of the release, and of the upgrade
 		before    func(h *ocmtest.Hub, namespace string)
 		keep      string
-		refused   string
+		refused   string // nothing if it is allowed, and nothing is to be kept
 		remedy    func(h *ocmtest.Hub, namespace string)
 	}{
 		"handover to a Placement of one's own": {
@@ -175,6 +180,14 @@ func TestInstallPlacementKeepsItsSet(t *testing.T) {
 		},
 		"the chart's binding is taken for somebody else's": {
 			has: present, gets: "{type: Placements, placement: {clusterSet: sandbox-fleet, createBinding: false}}", keep: set,
+		},
+		"a binding that belongs to no release": {
+			has: present, gets: "{type: Placements, placement: {clusterSet: sandbox-fleet, createBinding: false}}", keep: nothingKept,
+			before: edited(`{"annotations":null}`),
+		},
+		"a binding of this release that is not the chart's own": {
+			has: present, gets: "{type: Placements, placement: {clusterSet: sandbox-fleet, createBinding: false}}", keep: nothingKept,
+			before: edited(`{"labels":null}`),
 		},
 		"a set that does not exist": {
 			has: present, gets: "{type: Placements, placement: {clusterSet: another}}", keep: nothingKept,
@@ -208,6 +221,10 @@ func TestInstallPlacementKeepsItsSet(t *testing.T) {
 				refused = fmt.Sprintf("kubectl annotate %s -n %s helm.sh/resource-policy=keep", test.keep, namespace)
 			}
 			err := upgrade(t, namespace, gets)
+			if refused == "" {
+				apitest.Must(t, err)
+				return
+			}
 			if err == nil || !strings.Contains(err.Error(), "cluster "+addon.Namespace+" has the addon and would lose it") ||
 				!strings.Contains(err.Error(), refused) {
 				t.Fatalf("%v\ndoes not say %q", err, refused)
