@@ -28,7 +28,8 @@ const (
 	passing = 5 * time.Second
 
 	// incomplete is how long to wait for the outcomes of other namespaces before problems
-	// in some are written.
+	// in some are written, and for the decisions of a Placement, which concern all clusters of a
+	// namespace: a tenant's Placement must not have thousands of addons written again and again.
 	incomplete = 30 * time.Second
 )
 
@@ -161,14 +162,16 @@ func ProfilesSynced(byNamespace map[string]Outcome, isComplete bool) *conditions
 	}
 	add(metav1.ConditionFalse, contract.ReasonAccessUnavailable,
 		problems(byNamespace, func(out Outcome) []string { return out.Access })...)
+	awaits := func(namespace string) bool { return len(byNamespace[namespace].Placements) > 0 }
+	isUnknown := condition != nil && condition.Status == metav1.ConditionUnknown
 	switch {
 	case condition == nil && !isComplete:
 		return nil
 	case condition == nil:
 		return &conditions.Desired{Status: metav1.ConditionTrue, Reason: contract.ReasonSynced, Message: syncedMessage}
-	case !isComplete:
+	case !isComplete, isUnknown && slices.ContainsFunc(namespaces[Undecided], awaits):
 		condition.HoldBack = incomplete
-	case condition.Status == metav1.ConditionUnknown, condition.Reason == contract.ReasonAccessUnavailable:
+	case isUnknown, condition.Reason == contract.ReasonAccessUnavailable:
 		condition.HoldBack = passing
 	}
 	condition.Message = kube.Shorten(strings.Join(sentences, " "), maxMessageBytes)

@@ -178,6 +178,16 @@ func TestProfilesSynced(t *testing.T) {
 			outcomes: map[string]Outcome{"a": good, "b": {Kind: Undecided, Why: "is not decided for"}},
 			status:   "Unknown", reason: "SelectionUnknown", message: "In b: the cluster is not decided for.", holdBack: 5 * time.Second,
 		},
+		"undecided because of a Placement": {
+			outcomes: map[string]Outcome{"b": {Kind: Undecided, Why: "awaits a decision", Placements: []string{"p"}}},
+			status:   "Unknown", reason: "SelectionUnknown", message: "In b: the cluster awaits a decision.", holdBack: 30 * time.Second,
+		},
+		"the same, and a refused write": {
+			outcomes: map[string]Outcome{
+				"a": {Kind: Failed, Why: "was refused"}, "b": {Kind: Undecided, Why: "awaits a decision", Placements: []string{"p"}},
+			},
+			status: "False", reason: "WriteFailed", message: "In a: the cluster was refused. In b: the cluster awaits a decision.",
+		},
 		"doubtful somewhere: not said of the cluster": {
 			outcomes: map[string]Outcome{"a": good, "b": {Kind: Doubtful, Why: "cannot be selected"}},
 			status:   "True", reason: "Synced", message: "Every ClusterProfile that this cluster should have is up to date.",

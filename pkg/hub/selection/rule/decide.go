@@ -371,8 +371,8 @@ func UndecidedAbout(p ObservedPlacement, cluster string) string {
 func UndecidedReason(p ObservedPlacement) string {
 	reason := unscheduledReason(p)
 	if reason == "" && p.surplus() != 0 {
-		const format = "selects %d clusters, but its decisions list another number"
-		reason = fmt.Sprintf(format, p.Placement.Status.NumberOfSelectedClusters)
+		// Without numbers, which change with each slice and would have the conditions of all clusters written.
+		return "selects another number of clusters than its decisions list"
 	}
 	return reason
 }

@@ -48,7 +48,7 @@ func TestDecideChoice(t *testing.T) {
 		"slices are missing": {
 			change: func(o *ChoiceObservation) { o.Decisions = o.Decisions[:1] },
 			answer: Yes, clusters: map[string]Group{"a": {Name: "canary"}},
-			incomplete: "selects 2 clusters, but its decisions list another number",
+			incomplete: "selects another number of clusters than its decisions list",
 		},
 		"gone": {
 			change: func(o *ChoiceObservation) { o.Placement = nil }, answer: No, rests: []string{PlacementCRD},

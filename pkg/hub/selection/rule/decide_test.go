@@ -311,7 +311,7 @@ func TestDecide(t *testing.T) {
 		"decisions that do not add up: unknown": {
 			o: situation(placed(chooser("p", false, 3, incomplete))),
 			want: Result{Answer: Unknown,
-				Why:      `awaits a decision: Placement "p" selects 3 clusters, but its decisions list another number`,
+				Why:      `awaits a decision: Placement "p" selects another number of clusters than its decisions list`,
 				Bindings: s, Member: true, Undecided: []string{"p"}},
 		},
 		"one Placement says no, one is Undecided: unknown": {
