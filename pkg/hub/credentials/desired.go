@@ -187,7 +187,8 @@ func judge(o observed, t observedTarget) (what action, reason, why string) {
 		return withdraw, contract.ReasonNameCollision, fmt.Sprintf("the Secret %s there is the copy of %s; "+
 			"rename one of these accounts", name, accountNames([]types.NamespacedName{t.holder}))
 	case len(t.rivals) > 0 && !t.copy.Present:
-		return withdraw, contract.ReasonNameCollision, fmt.Sprintf("the Secret %s would also be that of %s; "+
+		// A withdrawal would delete a copy that the namespace's follower shows only now: ours, which must stay.
+		return leave, contract.ReasonNameCollision, fmt.Sprintf("the Secret %s would also be that of %s; "+
 			"rename all but one of these accounts", name, accountNames(t.rivals))
 	case !o.known:
 		return leave, "", ""

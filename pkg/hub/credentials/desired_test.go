@@ -118,7 +118,7 @@ func TestDecideTarget(t *testing.T) {
 			given: good(func(s *situation) {
 				s.t.rivals, s.t.copy = []types.NamespacedName{{Namespace: "c1-x", Name: "y"}}, target.Known{}
 			}),
-			action: withdraw, reason: "NameCollision",
+			action: leave, reason: "NameCollision",
 			why: "the Secret c1-reader would also be that of account y of cluster c1-x; rename all but one of these accounts",
 		},
 		"two of one name, and ours is there: it stays": {
@@ -139,7 +139,7 @@ func TestDecideTarget(t *testing.T) {
 				s.t.rivals, s.t.selection = []types.NamespacedName{{Namespace: "c1-x", Name: "y"}},
 					selection.Result{Why: "is undecided"}
 			}),
-			action: withdraw, reason: "NameCollision",
+			action: leave, reason: "NameCollision",
 			why: "the Secret c1-reader would also be that of account y of cluster c1-x; rename all but one of these accounts",
 		},
 		"no namespace could be called so": {

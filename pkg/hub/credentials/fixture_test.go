@@ -108,9 +108,13 @@ type rule struct {
 	changed func(types.NamespacedName)
 	touched func(types.NamespacedName)
 	listed  client.Reader
+	asked   func(pair types.NamespacedName) // unless nil, called before each answer
 }
 
 func (r *rule) Selected(_ context.Context, pair types.NamespacedName, _ bool) (selection.Result, error) {
+	if r.asked != nil {
+		r.asked(pair)
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if pair.Namespace == r.broken {

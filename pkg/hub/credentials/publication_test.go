@@ -3,6 +3,7 @@ package credentials
 import (
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	authv1beta1 "open-cluster-management.io/managed-serviceaccount/apis/authentication/v1beta1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
@@ -229,6 +231,50 @@ func TestNameCollisionKeepsTheExistingCopy(t *testing.T) {
 	apitest.Edit(c, first, func(a *authv1beta1.ManagedServiceAccount) { a.Annotations[targetAnnotation] = c.one })
 	c.holds(c.both, c.long, "reader", c.Rotate(second))
 	c.synced(c.long)
+}
+
+// After a restart, the follower of the namespace shows the copy only when its account has just been observed
+// without it.
+func TestNameCollisionKeepsACopyThatIsSeenLate(t *testing.T) {
+	c := newCollision(t)
+	c.start()
+	first := c.account(c.short, "x-reader", c.both, c.one)
+	before := c.holds(c.both, c.short, "x-reader", c.Rotate(first))
+	c.account(c.long, "reader", c.both)
+	c.mentions(c.long, "NameCollision", c.name)
+	c.synced(c.short)
+	c.stop()
+
+	observed, seen := make(chan struct{}), make(chan struct{})
+	c.wire.Fail(func(call apitest.Call) apitest.Fault {
+		if call.Method == http.MethodGet && strings.HasSuffix(call.Path, "/namespaces/"+c.both+"/secrets") {
+			return apitest.Fault{Until: observed}
+		}
+		return apitest.Fault{}
+	})
+	var once sync.Once
+	c.rule.asked = func(pair types.NamespacedName) {
+		switch pair {
+		case types.NamespacedName{Namespace: c.both, Name: c.short}:
+			once.Do(func() { close(observed) })
+			<-seen
+		case types.NamespacedName{Namespace: c.both, Name: c.long}:
+			<-seen // the other account is observed first
+		}
+	}
+	c.start()
+	c.Eventually("the copy is seen", func() string {
+		if c.creds.ledger.SeenVersion(client.ObjectKeyFromObject(before)) == "" {
+			return "the ledger does not have it"
+		}
+		return ""
+	})
+	close(seen)
+	c.mentions(c.long, "NameCollision", c.name)
+	c.synced(c.short)
+	if got := c.copied(c.both, c.short, "x-reader"); got == nil || got.UID != before.UID {
+		t.Errorf("the copy was deleted; there is now %v", got != nil)
+	}
 }
 
 func TestNameCollisionWithoutACopyCreatesNone(t *testing.T) {
