@@ -82,6 +82,9 @@ type observedTarget struct {
 	// maximum in flight or because a write failed a short while ago.
 	blocked bool
 
+	// stuck is true once withdrawing the copy has failed for so long that it is no longer urgent.
+	stuck bool
+
 	// contested is true while another client keeps changing the copy.
 	contested bool
 
@@ -381,13 +384,13 @@ func (p plan) withdrawals() []string {
 	return namespaces
 }
 
-// takesAway reports whether a copy must be withdrawn, from what is known before the token is
+// takesAway reports whether a copy must be withdrawn urgently, from what is known before the token is
 // read.
 func (p plan) takesAway(now time.Time) bool {
 	isFound := p.token == unchanged || p.token == postponed && !p.unread
 	invalid := p.token == refused || isFound && p.found.At(now).Problem != ""
 	return slices.ContainsFunc(p.decisions, func(d decision) bool {
-		return d.copy.Present && (d.action == withdraw || invalid && d.needsCopy())
+		return d.copy.Present && !d.stuck && (d.action == withdraw || invalid && d.needsCopy())
 	})
 }
 

@@ -362,7 +362,9 @@ func TestTakesAway(t *testing.T) {
 		p    plan
 		want bool
 	}{
-		"a copy that must go":   {p: plan{decisions: []decision{{observedTarget: copied, action: withdraw}}}, want: true},
+		"a copy that must go": {p: plan{decisions: []decision{{observedTarget: copied, action: withdraw}}}, want: true},
+		"a copy whose withdrawal has failed for long": {p: plan{decisions: []decision{
+			{observedTarget: observedTarget{copy: target.Known{Present: true}, stuck: true}, action: withdraw}}}},
 		"a copy that never was": {p: plan{decisions: []decision{{action: withdraw}}}},
 		"a copy that stays":     {p: plan{token: toRead, decisions: []decision{{observedTarget: copied, action: publish}}}},
 		"a copy that is left":   {p: plan{token: refused, decisions: []decision{{observedTarget: copied, action: leave}}}},

@@ -50,10 +50,10 @@
 // # Controllers
 //
 //   - hub.credentials: one account and all its copies, once the hub serves
-//     ManagedServiceAccounts; until then, only withdrawals. These go first, then
-//     accounts that have copies, then first copies. What is done in one target
-//     namespace waits for no other (operations.go). All accounts are looked at when
-//     their CRD goes or comes.
+//     ManagedServiceAccounts; until then, only withdrawals. These go first, unless they
+//     have failed for half a minute, then accounts that have copies, then first copies.
+//     What is done in one target namespace waits for no other (operations.go). All
+//     accounts are looked at when their CRD goes or comes.
 //   - hub.credentials-rights: removes RoleBindings that are not needed any more.
 //
 // Package notices creates events on the consumers' own ClusterProfiles and set bindings that say
@@ -61,7 +61,8 @@
 // about no others.
 //
 // What fails is retried after 20 ms, then at doubling intervals up to a minute, or to 5 s
-// for a withdrawal and where another client was faster, each copy by itself (failures.go);
+// for the first half minute of a withdrawal and where another client was faster, each copy
+// by itself (failures.go);
 // one that another client keeps changing is repaired ten times at once and then every ten
 // seconds (kube.Brake); one whose name another Secret has, or whose token has expired, every
 // 20 seconds; a token that cannot be copied is read again after 20 seconds, then at doubling

@@ -11,6 +11,7 @@ import (
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/source"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/target"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/fair"
 )
 
@@ -61,6 +62,7 @@ type failures struct {
 type failure struct {
 	goal   goal
 	result effect
+	since  time.Time // of the first failure in a row
 	at     time.Time
 	pause  time.Duration // before it may be repeated
 
@@ -85,13 +87,20 @@ func (f *failures) record(what attempt, to goal, result effect, told bool) effec
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if before := f.last[what.account][what]; before != nil && before.goal != to {
-		f.counts.Forget(what)
+	now := f.clock.Now()
+	since := now
+	if before := f.last[what.account][what]; before != nil {
+		switch {
+		case before.goal != to:
+			f.counts.Forget(what)
+		case before.result.failed() && before.since.Before(now): // unless the clock was set back
+			since = before.since
+		}
 	}
 	pause := result.pause
 	if result.failed() && pause == 0 {
 		pause = f.counts.When(what)
-		if what.task == withdrawing || result.conflict {
+		if what.task == withdrawing && now.Sub(since) < kube.LastingAfter || result.conflict {
 			pause = min(pause, fair.RetryUrgent)
 		}
 		result.again = cmp.Or(result.again, pause)
@@ -103,9 +112,18 @@ func (f *failures) record(what attempt, to goal, result effect, told bool) effec
 		if f.last[what.account] == nil {
 			f.last[what.account] = map[attempt]*failure{}
 		}
-		f.last[what.account][what] = &failure{goal: to, result: result, at: f.clock.Now(), pause: pause, told: told}
+		f.last[what.account][what] = &failure{goal: to, result: result, since: since, at: now, pause: pause, told: told}
 	}
 	return result
+}
+
+// isStuck reports whether withdrawing an account's copy in a namespace has failed for so long that it is
+// no longer urgent: retries of thousands of refused withdrawals would keep all others waiting.
+func (f *failures) isStuck(account types.NamespacedName, namespace string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	last := f.last[account][attempt{account, namespace, withdrawing}]
+	return last != nil && last.result.failed() && f.clock.Since(last.since) >= kube.LastingAfter
 }
 
 // isPaused reports whether an attempt must not be made now, because it failed a short while

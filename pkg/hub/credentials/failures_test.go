@@ -29,8 +29,8 @@ func TestAttempts(t *testing.T) {
 		"a token that cannot be read": {task: reading, result: failedNow, want: 21},
 		"a late write": {task: writing,
 			result: effect{failing: true, conflict: true}, want: 127},
-		"a withdrawal that fails":                          {task: withdrawing, result: failedNow, want: 127},
-		"a write that succeeds, or finds a foreign Secret": {task: writing, result: effect{again: foreignEvery}, want: 6001},
+		"a withdrawal that fails, urgent for half a minute": {task: withdrawing, result: failedNow, want: 23},
+		"a write that succeeds, or finds a foreign Secret":  {task: writing, result: effect{again: foreignEvery}, want: 6001},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -103,6 +103,35 @@ func TestFailures(t *testing.T) {
 				t.Errorf("left in memory: %v", f.last)
 			}
 		})
+	}
+}
+
+// A withdrawal is urgent again once it has succeeded, and stays urgent if the clock is set back.
+func TestAWithdrawalThatFailsForLongIsStuck(t *testing.T) {
+	start := time.Unix(10000, 0)
+	now := testingclock.NewFakePassiveClock(start)
+	f, what := newFailures(now), attempt{alice, "team", withdrawing}
+	for _, step := range []struct {
+		at     time.Duration
+		result effect
+		stuck  bool
+	}{
+		{0, failedNow, false},
+		{29 * time.Second, failedNow, false},
+		{30 * time.Second, failedNow, true},
+		{-time.Hour, failedNow, false},
+		{-time.Hour + time.Minute, failedNow, true},
+		{-time.Hour + 2*time.Minute, effect{}, false},
+		{-time.Hour + 3*time.Minute, failedNow, false},
+	} {
+		now.SetTime(start.Add(step.at))
+		f.record(what, goal{}, step.result, true)
+		if got := f.isStuck(alice, "team"); got != step.stuck {
+			t.Errorf("stuck at %s: %t, want %t", step.at, got, step.stuck)
+		}
+	}
+	if f.isStuck(bob, "team") || f.isStuck(alice, "other") {
+		t.Error("others are stuck")
 	}
 }
 

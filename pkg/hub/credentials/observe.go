@@ -51,6 +51,7 @@ func (r *Reconciler) observe(
 	for _, namespace := range kube.SortedNames(append(wanted.UnsortedList(), r.ledger.NamespacesOf(key)...)) {
 		t := observedTarget{
 			namespace: namespace, wanted: wanted.Has(namespace), copy: r.ledger.Known(key, namespace, now),
+			stuck: r.failures.isStuck(key, namespace),
 		}
 		if (t.wanted || !o.known) && isNamespace(namespace) {
 			if err := r.observeTarget(ctx, key.Namespace, rivals, &t, now, acting); err != nil {

@@ -21,10 +21,8 @@ const (
 	operationWait = time.Second
 
 	// fullWait is how soon to retry at the latest if a namespace has its maximum in flight.
-	// Normally the end of an operation there triggers the retry. For a first copy or a
-	// rotation the wait is longer, because many may wait.
-	fullWait        = 5 * time.Second
-	fullWaitToWrite = 30 * time.Second
+	// Normally the end of an operation there triggers the retry. It is long because many may wait.
+	fullWait = 30 * time.Second
 )
 
 // operations carries out tasks about copies, independently in each namespace. It bounds how
@@ -167,9 +165,6 @@ func (o *operations) begin(what attempt, to goal) (op *operation, instead effect
 	}
 	if o.room(of) <= 0 {
 		o.waiting.Insert(of, what.account)
-		if what.task == writing {
-			return nil, effect{undecided: true, again: fullWaitToWrite}
-		}
 		return nil, effect{undecided: true, again: fullWait}
 	}
 	o.inFlight[of]++

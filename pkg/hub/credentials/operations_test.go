@@ -235,25 +235,29 @@ func TestAPanicIsAnError(t *testing.T) {
 }
 
 func TestAnAccountWaitsForRoomOnce(t *testing.T) {
-	r := newControlled(t, time.Millisecond)
-	r.perNamespace = 1
-	end := r.hold("slow")
-	r.do(bob, writing, "slow")
-	for range 3 {
-		if got := r.do(alice, writing, "slow"); got.again != fullWaitToWrite {
-			t.Errorf("retried after %s", got.again)
-		}
-		if r.mayWrite(alice, "slow", goal{}) {
-			t.Error("there is room in a namespace that is full")
-		}
-	}
-	if n := len(r.waiting[share{"slow", writing}]); n != 1 {
-		t.Errorf("waits %d times", n)
-	}
-	end(effect{})
-	r.enqueues("alice", "bob")
-	if !r.mayWrite(alice, "slow", goal{}) {
-		t.Error("there is no room in an empty namespace")
+	for name, what := range map[string]task{"to write": writing, "to withdraw": withdrawing} {
+		t.Run(name, func(t *testing.T) {
+			r := newControlled(t, time.Millisecond)
+			r.perNamespace = 1
+			end := r.hold("slow")
+			r.do(bob, what, "slow")
+			for range 3 {
+				if got := r.do(alice, what, "slow"); got.again != 30*time.Second {
+					t.Errorf("retried after %s", got.again)
+				}
+				if what == writing && r.mayWrite(alice, "slow", goal{}) {
+					t.Error("there is room in a namespace that is full")
+				}
+			}
+			if n := len(r.waiting[share{"slow", what}]); n != 1 {
+				t.Errorf("waits %d times", n)
+			}
+			end(effect{})
+			r.enqueues("alice", "bob")
+			if !r.mayWrite(alice, "slow", goal{}) {
+				t.Error("there is no room in an empty namespace")
+			}
+		})
 	}
 }
 

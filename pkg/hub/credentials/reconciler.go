@@ -138,8 +138,8 @@ func (r *Reconciler) report(p plan, all effect) {
 	}
 }
 
-// priority returns how urgent an account is, according to caches and memory: withdrawals
-// first, then accounts that have copies, then first copies.
+// priority returns how urgent an account is, according to caches and memory: withdrawals first, unless
+// they have failed for long, then accounts that have copies, then first copies.
 func (r *Reconciler) priority(req reconcile.Request) int {
 	if len(r.ledger.NamespacesOf(req.NamespacedName)) == 0 {
 		return watch.PriorityLow

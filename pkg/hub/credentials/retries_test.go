@@ -16,6 +16,8 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/watch"
 )
 
 // refuse refuses the writes of Secrets in a namespace.
@@ -44,7 +46,7 @@ func (v *still) sourceReads() int {
 
 // A refused write is repeated at growing intervals, whether the refusal comes at once or
 // when the reconciliation is over, and however often the account is reconciled. A
-// withdrawal is repeated every five seconds.
+// withdrawal is repeated every five seconds, and is urgent, for the first half minute.
 func TestRefusalIsRetriedAtGrowingIntervals(t *testing.T) {
 	const (
 		every = 5 * time.Second
@@ -93,12 +95,43 @@ func TestRefusalIsRetriedAtGrowingIntervals(t *testing.T) {
 					onAccount(func(a *authv1beta1.ManagedServiceAccount) { delete(a.Labels, syncLabel) })(v)
 					v.caughtUp()
 				})
-				if attempts := len(v.wire.Writes("secrets")); attempts != looks {
-					t.Errorf("tried %d times in ten minutes, want %d", attempts, looks)
+				if attempts := len(v.wire.Writes("secrets")); attempts < 15 || attempts > 25 {
+					t.Errorf("tried %d times in ten minutes, want about 20", attempts)
 				}
 			})
 		}
 	}
+}
+
+// Thousands of withdrawals that a policy refuses must not keep other accounts waiting.
+func TestAWithdrawalThatIsRefusedForLongIsUrgentNoLonger(t *testing.T) {
+	s := newStepper(t)
+	v := s.still(s.Name("stuck"))
+	v.converge(v.there)
+	v.watched()
+	onAccount(func(a *authv1beta1.ManagedServiceAccount) { delete(a.Labels, syncLabel) })(v)
+	v.caughtUp()
+	v.refuse(v.team, apitest.Fault{Status: http.StatusUnprocessableEntity, Reason: "Invalid", Message: "a policy says no"})
+	v.wire.Reset()
+	urgency := func() int {
+		return s.copies.(*Reconciler).priority(reconcile.Request{NamespacedName: v.accountKey()})
+	}
+	for look := range 6 { // every five seconds
+		v.time.Set(time.Duration(look) * 5 * time.Second)
+		if _, err := v.step(); err == nil || urgency() != watch.PriorityHigh {
+			t.Errorf("look %d: %v, priority %d; want an urgent failure", look, err, urgency())
+		}
+	}
+	v.time.Set(kube.LastingAfter)
+	if _, err := v.step(); err == nil || urgency() != watch.PriorityNormal {
+		t.Errorf("%v, priority %d; want a failure that is not urgent", err, urgency())
+	}
+	if result, err := v.step(); err != nil || result.RequeueAfter <= 0 {
+		t.Errorf("reconcile = %+v, %v; want it to wait", result, err)
+	}
+	v.wire.Fail(nil)
+	v.time.Set(kube.LastingAfter + time.Minute)
+	v.converge(v.gone)
 }
 
 // A late refusal is returned as an error once for each time.
