@@ -219,6 +219,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, opts *Options, cou
 		Definitions:    definitions,
 		UpstreamSyncer: syncer,
 		ServiceAccount: opts.serviceAccount(),
+		WriteEvery:     opts.WriteInterval,
 		Workers:        opts.Workers, WorkersPerNamespace: opts.WorkersPerNamespace,
 		Events:  events,
 		Metrics: counts,

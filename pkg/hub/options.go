@@ -112,7 +112,8 @@ func (o *Options) addFlags(flags *pflag.FlagSet) {
 	flags.IntVar(&o.Limits.PropertyBytes, "max-property-bytes", o.Limits.PropertyBytes,
 		"maximum size, in bytes, of the names and values of a profile's properties together")
 	flags.DurationVar(&o.WriteInterval, "profile-write-interval", o.WriteInterval,
-		"how often a profile is written after ten writes in a row, from 100ms to 30s; health, access and removal never wait")
+		"how often a profile, or a copy of a token, is written after ten writes in a row, from 100ms to 30s; "+
+			"health, access and removal never wait")
 	flags.BoolVar(&o.Decisions, "decisions", o.Decisions,
 		"publish the decisions of Placements as PlacementDecisions of SIG-Multicluster, once the hub serves these")
 	flags.StringVar(&o.CredentialsMode, "credentials-mode", o.CredentialsMode,

@@ -126,6 +126,10 @@ type Options struct {
 	// ServiceAccount is the manager's own: the subject of its RoleBindings.
 	ServiceAccount types.NamespacedName
 
+	// WriteEvery is how often a copy is written once it was written kube.WritesAtOnce times in a
+	// row. Withdrawals and repairs do not wait. Zero means that nothing does.
+	WriteEvery time.Duration
+
 	// Workers is how many accounts are processed at a time, and WorkersPerNamespace how
 	// many of them of one cluster, and how many copies in one namespace; 0 means a default.
 	Workers             int
@@ -235,7 +239,7 @@ func newCredentials(ctx context.Context, mgr manager.Manager, opts Options) (*Cr
 	c.operations = newOperations(cmp.Or(opts.WorkersPerNamespace, fair.DefaultPerGroup),
 		cmp.Or(opts.operationWait, operationWait), c.failures, c.enqueueAccount)
 	owner := client.FieldOwner(ControllerName)
-	c.copies = target.NewCopies(mgr.GetAPIReader(), mgr.GetClient(), c.ledger, opts.Clock, owner)
+	c.copies = target.NewCopies(mgr.GetAPIReader(), mgr.GetClient(), c.ledger, opts.Clock, owner, opts.WriteEvery)
 	c.grants = grants.New(bindings, mgr.GetAPIReader(), mgr.GetClient(), rbacv1.Subject{
 		Kind: rbacv1.ServiceAccountKind, Namespace: opts.ServiceAccount.Namespace, Name: opts.ServiceAccount.Name,
 	}, opts.Clock, owner)

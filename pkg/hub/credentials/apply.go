@@ -154,6 +154,10 @@ func (r *Reconciler) put(
 	ctx context.Context, account types.NamespacedName, d decision, token bearer.Token, revoked func() bool,
 ) effect {
 	at, pair := grants.Target(d.namespace), types.NamespacedName{Namespace: d.namespace, Name: account.Namespace}
+	held := &kube.HeldBackError{} // asked first: a first copy costs live reads
+	if err := r.copies.CheckBudget(account, d.namespace); errors.As(err, &held) {
+		return effect{undecided: true, again: held.Wait}
+	}
 	if !d.copy.Present {
 		if selected := r.selectedLive(ctx, pair); !selected.ok() {
 			return selected

@@ -68,6 +68,10 @@
 // 20 seconds; a token that cannot be copied is read again after 20 seconds, then at doubling
 // intervals, and every token every four to six minutes.
 //
+// Each copy has a budget (Options.WriteEvery): ten writes in a row, then one in each interval,
+// so that a spoke that changes its token all the time does not multiply that by the number of
+// target namespaces. The last token always arrives. Withdrawals and repairs are exempt.
+//
 // # RBAC
 //
 //	cluster-wide:

@@ -205,3 +205,52 @@ func TestExpiredTokenIsWithdrawn(t *testing.T) {
 	s.token = s.Rotate(s.account)
 	s.copied()
 }
+
+// Root on a spoke can change its account's token all the time. That must not be multiplied by the number of
+// target namespaces, and the last token must arrive. Ten writes in a row do not wait.
+func TestATokenThatChangesAllTheTimeIsHeldBack(t *testing.T) {
+	const every = 5 * time.Minute // a long time, compared with that of the test
+	s := newStepper(t, func(o *Options) { o.WriteEvery = every })
+	v := s.still(s.Name("flapping"))
+	v.converge(v.there)
+	v.watched()
+	for i := range 30 {
+		v.token = v.Rotate(v.account)
+		v.caughtUp()
+		result, err := v.step()
+		isHeld := i >= 9 // the first copy counts
+		if err != nil || isHeld != (v.there() != "") {
+			t.Errorf("rotation %d: reconcile = %+v, %v; copy: %s", i, result, err, v.there())
+		}
+		if isHeld && (result.RequeueAfter <= 0 || result.RequeueAfter > every) {
+			t.Errorf("rotation %d is looked at again after %s", i, result.RequeueAfter)
+		}
+		v.caughtUp()
+	}
+	if got := len(v.wire.Writes("secrets")); got != 10 {
+		t.Errorf("a first copy and 30 rotations were written %d times, want 10", got)
+	}
+	if got := v.condition(v.cluster); got.Reason != "Copied" {
+		t.Errorf("a copy that waits is reported: %+v", got)
+	}
+
+	v.wire.Reset()
+	expires := time.Now().Add(time.Hour)
+	for range 3 { // a withdrawal does not wait, but a new copy does
+		apitest.EditStatus(v.world, v.account, func(a *authv1beta1.ManagedServiceAccount) { a.Status.TokenSecretRef = nil })
+		v.caughtUp()
+		if _, err := v.step(); err != nil || v.copied(v.team, v.cluster, "reader") != nil {
+			t.Errorf("the copy was not withdrawn: %v", err)
+		}
+		v.ReportToken(v.account, "reader", expires)
+		v.caughtUp()
+		if result, err := v.step(); err != nil || result.RequeueAfter <= 0 {
+			t.Errorf("reconcile = %+v, %v; want the copy to wait", result, err)
+		}
+	}
+	if diff := cmp.Diff([]string{"DELETE secrets"}, v.wire.Sent("secrets")); diff != "" {
+		t.Errorf("writes (-want +got):\n%s", diff)
+	}
+	v.time.Set(every)
+	v.converge(v.there)
+}

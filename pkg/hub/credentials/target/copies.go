@@ -52,14 +52,19 @@ type Copies struct {
 	ledger *Ledger
 	clock  clock.PassiveClock
 	owner  client.FieldOwner
-	brake  kube.Brake[types.NamespacedName] // by copy
+	brake  kube.Brake[types.NamespacedName] // by copy; repairs, and budgets
 }
 
-// NewCopies returns Copies that write as the given field manager.
+// NewCopies returns Copies that write as the given field manager. A copy that was written
+// kube.WritesAtOnce times in a row is written once in each writeEvery; zero means that none waits.
 func NewCopies(
 	live client.Reader, writer client.Client, ledger *Ledger, clock clock.PassiveClock, owner client.FieldOwner,
+	writeEvery time.Duration,
 ) *Copies {
-	return &Copies{live: live, writer: writer, ledger: ledger, clock: clock, owner: owner}
+	return &Copies{
+		live: live, writer: writer, ledger: ledger, clock: clock, owner: owner,
+		brake: kube.Brake[types.NamespacedName]{Every: writeEvery},
+	}
 }
 
 // Contested returns how much longer a copy counts as contested if no client changes it from
@@ -76,17 +81,32 @@ const unreadVersion = "unread"
 // called before a copy is read: a client that changes it all the time must not cost a
 // request each time, either.
 func (c *Copies) check(key types.NamespacedName, what kube.Write, known Known) error {
-	version := unreadVersion
-	if !known.Present {
-		version = ""
-	}
-	return c.brake.Check(key, what, version, c.clock.Now())
+	return c.brake.Check(key, what, known.version(), c.clock.Now())
 }
 
-// Put brings a copy to its desired state. It patches a trusted copy at once, and reads the
-// existing Secret before any other write. A copy of upstream's syncer becomes this addon's
-// in place, by one patch. A *ForeignError means that the name is taken, and a
-// *kube.ContestedError that another client keeps changing the copy.
+// version returns the version of a copy as far as it is known without reading the Secret.
+func (k Known) version() string {
+	switch {
+	case k.trusted:
+		return k.own.resourceVersion
+	case k.Present:
+		return unreadVersion
+	default:
+		return ""
+	}
+}
+
+// CheckBudget returns a *kube.HeldBackError while a copy must not be created or changed, because it has used
+// up its budget. Repairs and withdrawals do not wait for that.
+func (c *Copies) CheckBudget(account types.NamespacedName, namespace string) error {
+	known := c.ledger.Known(account, namespace, c.clock.Now())
+	return c.brake.CheckBudget(Key(account, namespace), known.version(), c.clock.Now())
+}
+
+// Put brings a copy to its desired state, if CheckBudget allows that. It patches a trusted copy at once, and
+// reads the existing Secret before any other write. A copy of upstream's syncer becomes this addon's in place,
+// by one patch. A *ForeignError means that the name is taken, and a *kube.ContestedError that another client
+// keeps changing the copy.
 func (c *Copies) Put(ctx context.Context, w Want) error {
 	known := c.ledger.Known(w.Account, w.Namespace, c.clock.Now())
 	switch {

@@ -32,7 +32,7 @@ func TestResponseToAWithdrawalIsNotLogged(t *testing.T) {
 	account := types.NamespacedName{Namespace: "c1", Name: "reader"}
 	ledger, writer := NewLedger(), &deleter{}
 	ledger.wrote(account, Key(account, "team"), version{uid: "1", resourceVersion: "7"}, noon)
-	copies := NewCopies(nil, writer, ledger, clocktesting.NewFakePassiveClock(noon), "test")
+	copies := NewCopies(nil, writer, ledger, clocktesting.NewFakePassiveClock(noon), "test", 0)
 
 	everything := funcr.New(func(string, string) {}, funcr.Options{Verbosity: 10})
 	withdrawn, err := copies.Withdraw(klog.NewContext(t.Context(), everything), account, "team", false)
@@ -72,7 +72,7 @@ func TestACopyIsNotWrittenTwice(t *testing.T) {
 			ledger.wrote(account, Key(account, "team"), version{
 				uid: "1", resourceVersion: "7", digest: bearer.Token{Token: []byte("t")}.Digest(), owner: "p",
 			}, noon)
-			copies := NewCopies(nil, writer, ledger, clocktesting.NewFakePassiveClock(noon), "test")
+			copies := NewCopies(nil, writer, ledger, clocktesting.NewFakePassiveClock(noon), "test", 0)
 			err := copies.Put(t.Context(), Want{
 				Account: account, Namespace: "team", Create: true, Token: bearer.Token{Token: []byte(test.token)},
 				Owner: Owner{UID: test.owner, Name: "c"},
@@ -87,7 +87,7 @@ func TestACopyIsNotWrittenTwice(t *testing.T) {
 // A write that was pending when the right to the copy ended does not start.
 func TestARevokedTokenIsNotWritten(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(noon)
-	copies := NewCopies(nil, nil, NewLedger(), clock, "test") // a request would panic
+	copies := NewCopies(nil, nil, NewLedger(), clock, "test", 0) // a request would panic
 	want := Want{Account: types.NamespacedName{Namespace: "c", Name: "reader"},
 		Namespace: "team", Create: true, Revoked: func() bool { return true }}
 	if err := copies.create(t.Context(), want); !errors.Is(err, ErrRevoked) {
