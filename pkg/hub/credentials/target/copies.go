@@ -84,7 +84,7 @@ func (c *Copies) check(key types.NamespacedName, what kube.Write, known Known) e
 	return c.brake.Check(key, what, known.version(), c.clock.Now())
 }
 
-// version returns the version of a copy as far as it is known without reading the Secret.
+// version returns the version of a copy, as known without reading the Secret.
 func (k Known) version() string {
 	switch {
 	case k.trusted:
