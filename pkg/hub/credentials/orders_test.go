@@ -178,7 +178,7 @@ func (c *copying) prepare(w *orders.World) {
 		mgr: reader{world: w}, accounts: accounts, tokens: source.NewTokens(w.Live, 2, w),
 		copies:     target.NewCopies(w.Live, writer, target.NewLedger(), w, "orders", 0),
 		grants:     grants.New(nil, nil, nil, rbacv1.Subject{}, w, "orders"),
-		operations: newOperations(8, time.Hour, newFailures(w), func(types.NamespacedName) {}),
+		failures: newFailures(w), operations: newOperations(8, time.Hour, newFailures(w), func(types.NamespacedName) {}),
 		opts: Options{
 			UpstreamSyncer: syncerOff{}, Definitions: w.Definitions, RequireTarget: true, Clock: w,
 			Metrics: metrics.New(metrics.Options{}),

@@ -777,7 +777,7 @@ func TestPlacementsRestrict(t *testing.T) {
 		waits(t, s, time.Second)
 		s.later(time.Second)
 		s.mustStep()
-		s.came(report.Undecided, "list another number")
+		s.came(report.Undecided, "another number of clusters")
 		apitest.EditStatus(s, placement, func(p *clusterv1beta1.Placement) { p.Status.NumberOfSelectedClusters = 1 })
 		waits(t, s, time.Second)
 		s.later(time.Second)

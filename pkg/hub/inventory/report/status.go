@@ -28,8 +28,7 @@ const (
 	passing = 5 * time.Second
 
 	// incomplete is how long to wait for the outcomes of other namespaces before problems
-	// in some are written, and for the decisions of a Placement, which concern all clusters of a
-	// namespace: a tenant's Placement must not have thousands of addons written again and again.
+	// in some are written, and for decisions: a tenant's Placement may concern thousands of addons.
 	incomplete = 30 * time.Second
 )
 
