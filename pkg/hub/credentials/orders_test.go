@@ -176,8 +176,8 @@ func (c *copying) prepare(w *orders.World) {
 	store.Call([]reflect.Value{filled})
 	c.Reconciler = &Reconciler{Credentials: &Credentials{
 		mgr: reader{world: w}, accounts: accounts, tokens: source.NewTokens(w.Live, 2, w),
-		copies:     target.NewCopies(w.Live, writer, target.NewLedger(), w, "orders", 0),
-		grants:     grants.New(nil, nil, nil, rbacv1.Subject{}, w, "orders"),
+		copies:   target.NewCopies(w.Live, writer, target.NewLedger(), w, "orders", 0),
+		grants:   grants.New(nil, nil, nil, rbacv1.Subject{}, w, "orders"),
 		failures: newFailures(w), operations: newOperations(8, time.Hour, newFailures(w), func(types.NamespacedName) {}),
 		opts: Options{
 			UpstreamSyncer: syncerOff{}, Definitions: w.Definitions, RequireTarget: true, Clock: w,
