@@ -17,7 +17,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/fair"
 )
 
-// Options is the manager's command line. The flags' help says what they mean.
+// Options is the manager's command line. The help of its flags says what the fields mean.
 type Options struct {
 	severalManagers bool // more than one in a process, as in tests
 

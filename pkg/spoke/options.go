@@ -11,7 +11,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-// Options is the command line of the running agent. The flags' help says what they mean.
+// Options is the command line of the running agent. The help of its flags says what the fields mean.
 type Options struct {
 	Kubeconfig             string
 	Hosted                 bool

@@ -61,7 +61,7 @@ type namespaceWriter struct {
 func (n namespaceWriter) Create(
 	ctx context.Context, work *workv1.ManifestWork, opts metav1.CreateOptions,
 ) (*workv1.ManifestWork, error) {
-	if err := n.addonRemains(ctx, work); err != nil {
+	if err := n.checkAddon(ctx, work); err != nil {
 		return nil, err
 	}
 	ruled := *work
@@ -73,9 +73,9 @@ func (n namespaceWriter) Create(
 	return n.ManifestWorkInterface.Create(ctx, &ruled, opts)
 }
 
-// addonRemains returns a conflict, after which the caller waits for its cache, if the addon for which a
+// checkAddon returns a conflict, after which the caller waits for its cache, if the addon for which a
 // ManifestWork is to be created is being deleted according to the cache, and gone.
-func (n namespaceWriter) addonRemains(ctx context.Context, work *workv1.ManifestWork) error {
+func (n namespaceWriter) checkAddon(ctx context.Context, work *workv1.ManifestWork) error {
 	cluster := cmp.Or(ownwork.GuestOf(work), n.namespace)
 	cached := n.observed.addon(cluster)
 	if cached == nil || cached.DeletionTimestamp == nil {

@@ -56,13 +56,14 @@ type failures struct {
 
 	mu   sync.Mutex
 	last map[types.NamespacedName]map[attempt]*failure // by account
+
+	failing kube.Debounce[attempt] // with no success, and no other goal, in between
 }
 
 // failure is the result of an attempt.
 type failure struct {
 	goal   goal
 	result effect
-	since  time.Time // of the first failure in a row
 	at     time.Time
 	pause  time.Duration // before it may be repeated
 
@@ -88,19 +89,18 @@ func (f *failures) record(what attempt, to goal, result effect, told bool) effec
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	now := f.clock.Now()
-	since := now
-	if before := f.last[what.account][what]; before != nil {
-		switch {
-		case before.goal != to:
-			f.counts.Forget(what)
-		case before.result.failed() && before.since.Before(now): // unless the clock was set back
-			since = before.since
-		}
+	if before := f.last[what.account][what]; before != nil && before.goal != to {
+		f.counts.Forget(what)
+		f.failing.Over(what)
 	}
+	if !result.failed() {
+		f.failing.Over(what)
+	}
+	isLasting := result.failed() && f.failing.Lasted(what, kube.LastingAfter, now)
 	pause := result.pause
 	if result.failed() && pause == 0 {
 		pause = f.counts.When(what)
-		if what.task == withdrawing && now.Sub(since) < kube.LastingAfter || result.conflict {
+		if what.task == withdrawing && !isLasting || result.conflict {
 			pause = min(pause, fair.RetryUrgent)
 		}
 		result.again = cmp.Or(result.again, pause)
@@ -112,7 +112,7 @@ func (f *failures) record(what attempt, to goal, result effect, told bool) effec
 		if f.last[what.account] == nil {
 			f.last[what.account] = map[attempt]*failure{}
 		}
-		f.last[what.account][what] = &failure{goal: to, result: result, since: since, at: now, pause: pause, told: told}
+		f.last[what.account][what] = &failure{goal: to, result: result, at: now, pause: pause, told: told}
 	}
 	return result
 }
@@ -120,10 +120,8 @@ func (f *failures) record(what attempt, to goal, result effect, told bool) effec
 // isStuck reports whether withdrawing an account's copy in a namespace has failed for so long that it is
 // no longer urgent: retries of thousands of refused withdrawals would keep all others waiting.
 func (f *failures) isStuck(account types.NamespacedName, namespace string) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	last := f.last[account][attempt{account, namespace, withdrawing}]
-	return last != nil && last.result.failed() && f.clock.Since(last.since) >= kube.LastingAfter
+	since, isFailing := f.failing.Get(attempt{account, namespace, withdrawing})
+	return isFailing && kube.TimeLeft(since, kube.LastingAfter, f.clock.Now()) == 0
 }
 
 // isPaused reports whether an attempt must not be made now, because it failed a short while
@@ -177,6 +175,7 @@ func (f *failures) keep(account types.NamespacedName, isWanted func(attempt) boo
 	for what := range f.last[account] {
 		if !isWanted(what) {
 			f.counts.Forget(what)
+			f.failing.Over(what)
 			f.drop(what)
 		}
 	}

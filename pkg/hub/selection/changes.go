@@ -47,12 +47,12 @@ func (p trackedProfile) isLost(now trackedProfile) bool {
 // and has no profile triggers nothing.
 var unselected = trackedState{answer: rule.No}
 
-// doubt records that a subscriber has read another answer about a pair than Yes, so that it is notified
-// when that is tracked again. It reports whether it was the one that was tracked last. known says that the
-// answer is Unknown, so that the next one is announced in any case; others are remembered only then.
-func (t *changeTracker) doubt(pair types.NamespacedName, unknown bool) (tracked bool) {
+// doubt records that a subscriber has read an answer about a pair that is not Yes, so that it is notified
+// when Yes is tracked again; if the answer is undecided, of any next one. wasYes reports whether Yes was
+// tracked last.
+func (t *changeTracker) doubt(pair types.NamespacedName, undecided bool) (wasYes bool) {
 	return t.update(pair, func(state *trackedState) {
-		if unknown || state.answer == rule.Yes {
+		if undecided || state.answer == rule.Yes {
 			state.answer = rule.Unknown
 		}
 	}).answer == rule.Yes

@@ -369,12 +369,11 @@ func UndecidedAbout(p ObservedPlacement, cluster string) string {
 
 // UndecidedReason returns why a Placement's decisions do not say what it chooses, or "".
 func UndecidedReason(p ObservedPlacement) string {
-	reason := unscheduledReason(p)
-	if reason == "" && p.surplus() != 0 {
-		// Without numbers, which change with each slice and would have the conditions of all clusters written.
-		return "selects another number of clusters than its decisions list"
+	if reason := unscheduledReason(p); reason != "" || p.surplus() == 0 {
+		return reason
 	}
-	return reason
+	// Without numbers, which change with each slice and would have the conditions of all clusters written.
+	return "selects another number of clusters than its decisions list"
 }
 
 func unscheduledReason(p ObservedPlacement) string {
