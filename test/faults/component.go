@@ -29,15 +29,24 @@ type component struct {
 	prefix string
 	// command are its first arguments.
 	command []string
+	// ofWrites are the faults that each of its writes has.
+	ofWrites []proxy.Kind
 }
+
+// outcomes are the faults between which the manager can tell when another component has them: a write comes
+// late, with or without a restart of its writer, or very late, or its writer starts again after it. It cannot
+// tell with which code a write was refused.
+var outcomes = []proxy.Kind{proxy.KillBefore, proxy.KillAfter, proxy.Hang, proxy.Status500}
 
 var (
 	placementController = component{
-		name: "placement", prefix: "placement", command: []string{"placement", "controller"},
+		name: "placement", prefix: "placement", command: []string{"placement", "controller"}, ofWrites: proxy.OfWrites,
 	}
-	addonManager           = component{name: "addon-manager", prefix: "addon", command: []string{"addon", "manager"}}
+	addonManager = component{
+		name: "addon-manager", prefix: "addon", command: []string{"addon", "manager"}, ofWrites: outcomes,
+	}
 	registrationController = component{
-		name: "registration", prefix: "registration", command: []string{"registration", "controller"},
+		name: "registration", prefix: "registration", command: []string{"registration", "controller"}, ofWrites: outcomes,
 	}
 )
 
@@ -49,7 +58,7 @@ const wakeEvery = 20 * time.Second
 // faults are those of what the component writes.
 func (c component) faults() []proxy.Kind {
 	var kinds []proxy.Kind
-	for _, kind := range proxy.OfWrites {
+	for _, kind := range c.ofWrites {
 		kinds = append(kinds, proxy.Kind(c.prefix+":")+kind)
 	}
 	return kinds

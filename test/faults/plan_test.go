@@ -83,7 +83,11 @@ func TestEveryWriteOfAComponentHasItsPlans(t *testing.T) {
 		})
 		want := map[plan]proxy.Kind{}
 		for prefix, key := range test.want {
-			for _, kind := range proxy.OfWrites {
+			kinds := proxy.OfWrites
+			if prefix == "addon" {
+				kinds = []proxy.Kind{"kill-before", "kill-after", "hang", "500"}
+			}
+			for _, kind := range kinds {
 				want[plan{story: of.name, fault: proxy.Fault{Kind: proxy.Kind(prefix) + ":" + kind, Key: key}}] = kind
 			}
 		}
@@ -121,8 +125,8 @@ func TestStoriesOfManyClustersHaveFewerKindsOfPlans(t *testing.T) {
 func TestPlansTakeTurns(t *testing.T) {
 	got := map[string]int{}
 	for _, text := range []string{
-		"edit none", "install none", "rollback none", "install placement:409 patch x y 1", "install addon:409 patch x y 1",
-		"rollback registration:409 patch x y 1", "spread none",
+		"edit none", "install none", "rollback none", "install placement:409 patch x y 1", "install addon:500 patch x y 1",
+		"rollback registration:500 patch x y 1", "spread none",
 	} {
 		p, err := parsePlan(stories, text)
 		apitest.Must(t, err)
@@ -131,7 +135,7 @@ func TestPlansTakeTurns(t *testing.T) {
 	}
 	want := map[string]int{
 		"edit none": 0, "install none": 1, "rollback none": 1, "install placement:409 patch x y 1": 1,
-		"install addon:409 patch x y 1": 2, "rollback registration:409 patch x y 1": 2, "spread none": 3,
+		"install addon:500 patch x y 1": 2, "rollback registration:500 patch x y 1": 2, "spread none": 3,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -143,7 +147,8 @@ func TestOtherPlansAreRefused(t *testing.T) {
 		"", "edit", "nothing none", "edit nothing", "edit none x", "edit 409", "edit 409 patch x y", "edit watch-closed",
 		"edit watch-closed a b", "edit hub-restarted x", "spread placement:409", "spread placement:hub-restarted",
 		"spread placement:event-delayed ADDED x y 1", "edit placement:409 patch x y 1", "spread addon:409 patch x y 1",
-		"install addon:hub-restarted", "install :409 patch x y 1",
+		"install addon:hub-restarted", "install :409 patch x y 1", "install addon:409 patch x y 1",
+		"rollback registration:lost patch x y 1",
 		"edit lagging x", "edit clock-ahead x", "edit timestamps-behind x", "edit lagging-60s x", "edit lagging-2s", "edit leader-paused-60s x", "edit leader-paused-3s",
 		"edit slow-webhook-29s", "edit slow-webhook-29s x",
 		"edit slow-webhook", "edit slow-webhook x", "edit unserved", "edit unserved a b", "edit new-version", "edit new-field a b",
