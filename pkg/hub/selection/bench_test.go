@@ -71,7 +71,7 @@ func BenchmarkAbsentPair(b *testing.B) {
 				if err != nil || !result.ByPlacement {
 					b.Fatalf("observed %+v, %v", result, err)
 				}
-				if _, result, wait, err := r.settleAbsence(b.Context(), pair, o, result, rule.LongestMove); err != nil ||
+				if _, result, wait, err := r.settle(b.Context(), pair, o, result, rule.LongestMove); err != nil ||
 					wait != 0 || result.Answer != rule.No {
 					b.Fatalf("settled %+v, %s, %v", result, wait, err)
 				}

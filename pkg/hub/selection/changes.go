@@ -109,3 +109,46 @@ func (t *changeTracker) update(pair types.NamespacedName, change func(*trackedSt
 	})
 	return before
 }
+
+// Track notifies subscribers of a pair if its answer or its profile (nil: none) differs from
+// the last tracked one.
+func (r *Rule) Track(pair types.NamespacedName, answer rule.Answer, profile *inventoryv1alpha1.ClusterProfile) {
+	r.changes.track(pair, answer, profile)
+}
+
+// Subscribe makes Track call changed for a pair whose answer has changed, or whose profile
+// was created, deleted or began to be deleted, or got or lost the mark. changed must return
+// at once.
+func (r *Rule) Subscribe(changed func(pair types.NamespacedName)) {
+	r.changes.changed.Subscribe(changed)
+}
+
+// AllowReferences records whether PlacementDecisions may refer to a pair's profile: Yes once it
+// exists, with everything that consumers need, and No from before it is deleted. While that is
+// Unknown, as for every pair after a start, references stay and none is added. A profile that
+// has vanished, or was replaced, is Unknown. Without subscribers nothing is recorded.
+func (r *Rule) AllowReferences(pair types.NamespacedName, answer rule.Answer) {
+	r.changes.allow(pair, answer)
+}
+
+// Referable returns what AllowReferences recorded.
+func (r *Rule) Referable(pair types.NamespacedName) rule.Answer {
+	state, _ := r.changes.pairs.Get(pair)
+	return state.refer
+}
+
+// AnyReferable reports whether PlacementDecisions may refer to any profile at all.
+func (r *Rule) AnyReferable() bool { return r.changes.referable.Load() > 0 }
+
+// SubscribeReferences makes AllowReferences call changed for a pair of which it records
+// something new. changed must return at once.
+func (r *Rule) SubscribeReferences(changed func(pair types.NamespacedName)) {
+	r.changes.references.Subscribe(changed)
+}
+
+// SubscribeEarly makes the routes call touched for every pair that an event concerns,
+// before the pair is reconciled, and often without any change for it. So withdrawals need
+// not wait for the pair's turn. touched must return at once.
+func (r *Rule) SubscribeEarly(touched func(pair types.NamespacedName)) {
+	r.changes.early.Subscribe(touched)
+}

@@ -154,8 +154,9 @@ func (r *Rule) leftMoving(
 		return left, nil
 	}
 	o := rule.Observation{Placements: []rule.ObservedPlacement{choice.Observed}, Lagging: choice.Lagging}
-	choosing, err := r.mayChoose(ctx, o, cluster, since, left == 0)
-	if choosing == "" {
+	hiding := rule.Hiding(o, left == 0)
+	live, err := r.live.placements(ctx, hiding, r.live.recent(since))
+	if err != nil || rule.Choosing(live, hiding, cluster, left == 0) == "" {
 		return 0, err
 	}
 	return cmp.Or(left, rule.LagRecheck), nil

@@ -20,7 +20,7 @@
 // concern and no others. A No that rests on Placements alone must last a second for the
 // pair, since their decisions are written slice by slice, and a second after the last write
 // of a slice, but at most ten. While slices cannot tell a cluster that moves between them from
-// one that left, it must last for two minutes and be confirmed by a live read (absence.go).
+// one that left, it must last for two minutes and be confirmed by a live read (rule.Settle).
 //
 // # Objects that vanish with their CRD
 //
@@ -38,11 +38,12 @@
 //
 // # Parts
 //
-//   - Package rule is the rule, pure functions of an Observation.
-//   - Rule observes pairs in the manager's cache, waits until Placements' decisions have
-//     settled, and tells subscribers which pairs have changed, as its caller tracks them. All
-//     slices of a Placement are summarized once per change, so that the cost of a pair does
-//     not grow with the fleet.
+//   - Package rule is the rule, pure functions of an Observation, and of what is remembered and
+//     was read live about an absence.
+//   - Rule observes pairs in the manager's cache (observe.go), applies the rule to them (pair.go)
+//     with what it remembers about absences (settling.go) and reads live (live.go), and tells
+//     subscribers which pairs have changed, as its caller tracks them. All slices of a Placement
+//     are summarized once per change, so that the cost of a pair does not grow with the fleet.
 //   - Package routes maps events to the pairs they concern, through indexes.
 //
 // Reads come from the manager's cache, which must hold what CacheOptions and

@@ -128,6 +128,53 @@ func (l *liveReads) shared(
 	}
 }
 
+// confirm makes sure that the objects a result rests on were not deleted with their CRD. If
+// they may have been, the result becomes Unknown: an event of the CRD will enqueue the
+// pair. They are also read live while the cache may be older than this process, and if the
+// result is pieced together. Placements are read live as well before their absence alone counts,
+// in a namespace that requires one. A Yes must hold on the hub, as in Granted.
+func (r *Rule) confirm(
+	ctx context.Context, pair types.NamespacedName, o rule.Observation, result rule.Result,
+) (rule.Result, error) {
+	confirmed, err := r.confirmed(ctx, result)
+	switch {
+	case err != nil:
+	case confirmed.Answer == rule.Yes:
+		confirmed, err = r.granted(ctx, pair, o, confirmed)
+	case confirmed.Answer != rule.No || result.Going:
+	case o.Lagging.Any(result.Rests...), isPieced(o, result):
+		confirmed, err = r.decideLive(ctx, pair, o, confirmed, r.clock.Now())
+	case len(result.Rests) == 1 && result.Rests[0] == rule.PlacementCRD:
+		confirmed, err = r.decideLive(ctx, pair, o, confirmed, r.live.recent(time.Time{}))
+	}
+	if err == nil && slices.Contains(result.Rests, rule.PlacementCRD) && confirmed.Answer != rule.Unknown {
+		r.settling.deleted(pair.Namespace, r.clock.Now())
+	}
+	return confirmed, err
+}
+
+// isPieced reports whether a No joins what the caches of bindings, sets and clusters show, or those of
+// addons and of the install strategy, which have separate watches. When a second set was bound before
+// the cluster moved there, a set unbound after it had left that, or the strategy changed after it had
+// created an addon again, they may show together what the hub never was.
+func isPieced(o rule.Observation, no rule.Result) bool {
+	return slices.Contains(no.Rests, rule.SetCRD) && !slices.Contains(no.Rests, rule.PlacementCRD) ||
+		slices.Contains(no.Rests, rule.AddonCRD) && o.Addon == nil
+}
+
+// confirmed is confirm for results that concern no pair.
+func (r *Rule) confirmed(ctx context.Context, result rule.Result) (rule.Result, error) {
+	confirm := r.definitions.Confirm
+	if result.Going {
+		confirm = r.definitions.ConfirmPresent
+	}
+	doubtful, err := confirm(ctx, result.Rests...)
+	if doubtful != "" {
+		result = result.Doubt(doubtful)
+	}
+	return result, err
+}
+
 // decideLive decides a No again with live reads of the kinds on which it rests. It reads only
 // those that it needs, and no earlier than the given time. If they say otherwise, the answer
 // is Unknown until the cache has caught up.
@@ -159,6 +206,20 @@ func (r *Rule) decideLive(
 		return result, nil
 	}
 	return result.Lagging(), nil
+}
+
+func (r *Rule) observeLivePlacements(
+	ctx context.Context, pair types.NamespacedName, since time.Time,
+) ([]rule.ObservedPlacement, error) {
+	publishing, err := r.live.publishing(ctx, pair.Namespace, since)
+	if err != nil {
+		return nil, err
+	}
+	placements := make([]rule.ObservedPlacement, 0, len(publishing))
+	for _, name := range slices.Sorted(maps.Keys(publishing)) {
+		placements = append(placements, publishing[name].Observed(pair.Name))
+	}
+	return placements, nil
 }
 
 // Granted decides a Yes about a pair again, with the bindings of the namespace, their sets and
@@ -245,18 +306,36 @@ func (r *Rule) IsOutdated(ctx context.Context, o rule.Observation) (bool, error)
 	return live == nil || kube.IsNewer(live.ResourceVersion, o.Cluster.ResourceVersion), nil
 }
 
-func (r *Rule) observeLivePlacements(
-	ctx context.Context, pair types.NamespacedName, since time.Time,
-) ([]rule.ObservedPlacement, error) {
-	publishing, err := r.live.publishing(ctx, pair.Namespace, since)
+// liveInstalls reads the install strategy and its Placements, not before the addon was seen absent: the
+// caches of these and of addons have separate watches, and any of them may lag. wait is how long to wait for
+// the next read: clusters lose the addon many at a time, and one read a second serves all of them.
+func (r *Rule) liveInstalls(
+	ctx context.Context, cluster string, since time.Time,
+) (read *rule.Installs, wait time.Duration, err error) {
+	since = r.live.recent(since)
+	definitions := &addonv1beta1.ClusterManagementAddOnList{}
+	if wait := r.live.tooSoon(objectRead(definitions, definitionKey), since); wait > 0 {
+		return nil, wait, nil
+	}
+	definition, err := liveObject[addonv1beta1.ClusterManagementAddOn](ctx, r.live, definitionKey, definitions, since)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	placements := make([]rule.ObservedPlacement, 0, len(publishing))
-	for _, name := range slices.Sorted(maps.Keys(publishing)) {
-		placements = append(placements, publishing[name].Observed(pair.Name))
+	read = rule.NewInstalls(definition)
+	for i, key := range read.Keys {
+		if wait := r.live.tooSoon(placementRead(key), since); wait > 0 {
+			return nil, wait, nil
+		}
+		p, err := r.live.placement(ctx, key, since)
+		if err != nil {
+			return nil, 0, err
+		}
+		if p != nil {
+			now := p.Observed(cluster)
+			read.Placements[i] = &now
+		}
 	}
-	return placements, nil
+	return read, 0, nil
 }
 
 // liveObject reads one object as readObject does, not before the given time.

@@ -208,3 +208,75 @@ func (r *Rule) summary(ctx context.Context, placement *clusterv1beta1.Placement)
 	}
 	return r.settling.tally(client.ObjectKeyFromObject(placement), all), nil
 }
+
+// observePlacement reads a Placement from the cache, and whether it decides for a cluster;
+// nil if it does not exist.
+func (r *Rule) observePlacement(
+	ctx context.Context, key types.NamespacedName, cluster string,
+) (*rule.ObservedPlacement, error) {
+	placement, err := kube.Get(ctx, r.cache, key, &clusterv1beta1.Placement{})
+	if err != nil || placement == nil {
+		return nil, err
+	}
+	deciding, err := r.deciding(ctx, types.NamespacedName{Namespace: key.Namespace, Name: cluster})
+	if err != nil {
+		return nil, err
+	}
+	sum, err := r.summary(ctx, placement)
+	if err != nil {
+		return nil, err
+	}
+	_, decides := deciding[key.Name]
+	return &rule.ObservedPlacement{Placement: placement, Decides: decides, Tally: sum}, nil
+}
+
+// observeInstalls reads the Placements with which the install strategy chooses clusters, and whether they
+// decide for a cluster.
+func (r *Rule) observeInstalls(ctx context.Context, cluster string) (*rule.Installs, error) {
+	definition, err := kube.Get(ctx, r.cache, definitionKey, &addonv1beta1.ClusterManagementAddOn{})
+	if err != nil {
+		return nil, err
+	}
+	read := rule.NewInstalls(definition)
+	for i, key := range read.Keys {
+		if read.Placements[i], err = r.observePlacement(ctx, key, cluster); err != nil {
+			return nil, err
+		}
+	}
+	return read, nil
+}
+
+// lostPlacements are those that were seen publishing and that an observation lacks.
+type lostPlacements struct {
+	gone, unpublished []string
+
+	// recreated is true if one publishes again since the observation.
+	recreated bool
+}
+
+// observeAbsence reads what the rule needs to know about what is absent: what has become of Placements that an
+// observation lacks and, if the addon is absent, what the install strategy chooses.
+func (r *Rule) observeAbsence(
+	ctx context.Context, pair types.NamespacedName, o rule.Observation, result rule.Result,
+) (lost lostPlacements, installs *rule.Installs, err error) {
+	if result.ByAddon {
+		if installs, err = r.observeInstalls(ctx, pair.Name); err != nil {
+			return lost, nil, err
+		}
+	}
+	for _, name := range o.Lost {
+		key := types.NamespacedName{Namespace: pair.Namespace, Name: name}
+		placement, err := kube.Get(ctx, r.cache, key, &clusterv1beta1.Placement{})
+		switch {
+		case err != nil:
+			return lost, nil, err
+		case placement == nil:
+			lost.gone = append(lost.gone, name)
+		case rule.Publishes(placement):
+			lost.recreated = true
+		default:
+			lost.unpublished = append(lost.unpublished, name)
+		}
+	}
+	return lost, installs, nil
+}

@@ -257,15 +257,41 @@ func (s *settling) deleted(namespace string, now time.Time) {
 	}
 }
 
-// absence records that a pair is absent from complete decisions of the Placements, and
-// returns the time until that counts; 0 if it does. The absence must have lasted, and so must
-// the slices, but no caller waits for these longer than longestAbsence.
+// recall records what is absent for a pair, and returns what is remembered about it, without the Installation.
+// lost says what has become of the Lost Placements.
+func (s *settling) recall(
+	pair types.NamespacedName, o rule.Observation, result rule.Result, lost lostPlacements, now time.Time,
+) rule.Memory {
+	s.see(o.Placements, now)
+	for _, name := range lost.unpublished {
+		s.Unpublished(types.NamespacedName{Namespace: pair.Namespace, Name: name})
+	}
+	m := rule.Memory{
+		Now: now, Vanished: s.missing(pair.Namespace, lost.gone, now),
+		Started: s.starting(now), StartedWithProfiles: s.startingIn(pair.Namespace, now),
+	}
+	if lost.recreated {
+		m.Vanished = max(m.Vanished, settleTime)
+	}
+	if result.ByAddon {
+		m.Uninstalled = s.mayReturn(pair, now)
+	}
+	if rule.IsUnchosen(o, result) {
+		m.Absent, m.Settling = s.absence(pair, o.Placements, now)
+	}
+	return m
+}
+
+// absence records that a pair is absent from complete decisions of the Placements, and returns
+// since when, and the time until that counts; 0 if it does. The absence must have lasted, and so
+// must the slices, but no caller waits for these longer than longestAbsence.
 func (s *settling) absence(
 	pair types.NamespacedName, placements []rule.ObservedPlacement, now time.Time,
-) time.Duration {
+) (since time.Time, left time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.absenceLeft(s.absent.Since(pair, now), placements, now)
+	since = s.absent.Since(pair, now)
+	return since, s.absenceLeft(since, placements, now)
 }
 
 // mayReturn records that the addon of a pair's cluster is absent though the install strategy

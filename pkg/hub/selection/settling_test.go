@@ -103,7 +103,7 @@ func TestAbsence(t *testing.T) {
 	pair, other := types.NamespacedName{Namespace: "ns", Name: "c"}, types.NamespacedName{Namespace: "ns", Name: "d"}
 	check := func(what string, pair types.NamespacedName, after, want time.Duration) {
 		t.Helper()
-		if got := s.absence(pair, nil, start.Add(after)); got != want {
+		if _, got := s.absence(pair, nil, start.Add(after)); got != want {
 			t.Errorf("%s: left = %s, want %s", what, got, want)
 		}
 	}
@@ -135,7 +135,8 @@ func TestAbsenceWhileSlicesAreWritten(t *testing.T) {
 		}
 		now, both := start.Add(after), []rule.ObservedPlacement{p, q}
 		s.see(both, now)
-		return s.absence(pair, both, now)
+		_, wait := s.absence(pair, both, now)
+		return wait
 	}
 	check := func(what string, got, want time.Duration) {
 		t.Helper()
@@ -173,12 +174,12 @@ func TestAbsencesAreForgotten(t *testing.T) {
 		}
 	}
 	check(0, 1000)
-	if left := s.absence(pair(0), nil, start.Add(90*time.Second)); left != 0 {
+	if _, left := s.absence(pair(0), nil, start.Add(90*time.Second)); left != 0 {
 		t.Errorf("left = %s after a while", left)
 	}
 	check(3*time.Minute-1, 1000)
 	check(4*time.Minute, 1) // a caller asks for it again and again
-	if left := s.absence(pair(0), nil, start.Add(4*time.Minute)); left != 0 {
+	if _, left := s.absence(pair(0), nil, start.Add(4*time.Minute)); left != 0 {
 		t.Errorf("left = %s after four minutes", left)
 	}
 	check(8*time.Minute, 0)

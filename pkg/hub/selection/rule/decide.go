@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
@@ -78,6 +79,10 @@ type ObservedPlacement struct {
 	Decides bool
 
 	Tally Tally
+}
+
+func (p ObservedPlacement) key() types.NamespacedName {
+	return types.NamespacedName{Namespace: p.Placement.Namespace, Name: p.Placement.Name}
 }
 
 // Pair applies the rule: a profile exists for a cluster of the inventory in a

@@ -22,6 +22,22 @@ type Installation struct {
 	// Placements are those that name the cluster, or whose slices cannot tell whether they
 	// choose it.
 	Placements []types.NamespacedName
+
+	// hides is true if the slices of one are of a kind that hides clusters.
+	hides bool
+}
+
+// Installs are the Placements with which the install strategy chooses clusters, by the same index; nil where there
+// is none.
+type Installs struct {
+	Keys       []types.NamespacedName
+	Placements []*ObservedPlacement
+}
+
+// NewInstalls returns the keys of the Placements of a ClusterManagementAddOn, and room for these.
+func NewInstalls(definition *addonv1beta1.ClusterManagementAddOn) *Installs {
+	keys := InstallPlacements(definition)
+	return &Installs{Keys: keys, Placements: make([]*ObservedPlacement, len(keys))}
 }
 
 // InstallPlacements returns the Placements with which a ClusterManagementAddOn (nil: none) chooses
@@ -39,11 +55,12 @@ func InstallPlacements(definition *addonv1beta1.ClusterManagementAddOn) []types.
 	return keys
 }
 
-// InstallationOf decides whether the Placements of the install strategy, nil where one
-// does not exist, may install the addon on a cluster. One that names it is enough.
-func InstallationOf(cluster string, keys []types.NamespacedName, found []*ObservedPlacement) Installation {
+// Of decides whether the Placements of the install strategy may install the addon on a cluster. One that names it
+// is enough.
+func (s Installs) Of(cluster string) Installation {
 	var decided Installation
-	for i, p := range found {
+	for i, p := range s.Placements {
+		decided.hides = decided.hides || p != nil && p.MayHide()
 		switch {
 		case p == nil:
 			// It may be about to be recreated. Until then, OCM installs nothing because of it.
@@ -57,7 +74,7 @@ func InstallationOf(cluster string, keys []types.NamespacedName, found []*Observ
 			continue
 		}
 		decided.MayReturn = true
-		decided.Placements = append(decided.Placements, keys[i])
+		decided.Placements = append(decided.Placements, s.Keys[i])
 	}
 	return decided
 }

@@ -5,6 +5,8 @@
 //
 //   - decide.go decides about a pair of namespace and cluster, and decide_facts.go says the same
 //     step by step, to a reader who may lack rights.
+//   - decide_settle.go decides again when something is absent, from what the caller remembers about
+//     the absence, and says what must be read live for that.
 //   - decide_choice.go decides what one Placement chooses.
 //   - decide_members.go finds the cluster that keeps an id which several claim.
 //   - decide_install.go decides whether the install strategy may create an addon again.
