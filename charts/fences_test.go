@@ -948,7 +948,13 @@ func testTheManagerMayCreateOnlyItsEvents(t *testing.T) {
 		"with a token":             {func(e *eventsv1.Event) { e.Note = "x" + token + "." }, "no token into an event"},
 		"with a token as action":   {func(e *eventsv1.Event) { e.Action = token }, "no token into an event"},
 		"annotated":                {func(e *eventsv1.Event) { e.Annotations = map[string]string{"a": token} }, "no token into an event"},
-		"that is held":             {func(e *eventsv1.Event) { e.Finalizers = []string{"example.com/hold"} }, "no finalizers"},
+		"annotated by a webhook": {func(e *eventsv1.Event) {
+			e.Annotations = map[string]string{"example.com/cost-center": "7"}
+		}, ""},
+		"with a token in a webhook's annotation": {func(e *eventsv1.Event) {
+			e.Annotations = map[string]string{"example.com/cost-center": token}
+		}, "no token into an event"},
+		"that is held": {func(e *eventsv1.Event) { e.Finalizers = []string{"example.com/hold"} }, "no finalizers"},
 		"that is deleted with another": {func(e *eventsv1.Event) {
 			e.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "none", UID: "none"}}
 		}, "no owners"},
