@@ -26,9 +26,14 @@ for dir in . test/fleet test/e2e test/faults test/monitoring hack/tools/*/; do
 	echo "verify: module $dir is tidy"
 	(cd "$copy/$dir" && go mod tidy -diff) || { echo "verify: run go mod tidy in $dir" >&2; exit 1; }
 done
-echo "verify: reverts of known fixes and patches of other versions apply"
-for patch in test/faults/reverts/*.patch test/faults/versions/*.patch; do
-	git -C "$copy" apply --check "$patch" || { echo "verify: $patch does not apply" >&2; exit 1; }
+echo "verify: reverts of known fixes and patches of other versions apply and compile"
+for patch in "$PWD"/test/faults/reverts/*.patch "$PWD"/test/faults/versions/*.patch; do
+	(
+		cd "$copy" && git apply "$patch" &&
+			git apply --numstat "$patch" | cut -f3 | xargs -n1 dirname | sort -u | sed 's|^|./|' |
+			CGO_ENABLED=0 xargs go build -trimpath -buildvcs=false &&
+			git apply --reverse "$patch"
+	) || { echo "verify: $patch does not apply, or does not compile" >&2; exit 1; }
 done
 hack/verify-chart.sh
 echo "verify: the README shows the demo"
