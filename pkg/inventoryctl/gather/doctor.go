@@ -90,7 +90,6 @@ func (h *Hub) readStrategy(ctx context.Context, f *doctor.HubFacts) (err error) 
 	}
 	definition := f.Installation.Object
 	f.Rollout.Definition, f.Rollout.HiddenDefinition = definition, f.Installation.Hidden
-	f.ExclusiveSetsOnly = exclusiveSetsOnly(definition, f.Manager.Settings)
 	if err != nil || definition == nil {
 		return err
 	}
@@ -118,31 +117,29 @@ func (h *Hub) manager(
 	if m.Deployment.Object != nil {
 		m.Settings = settings.Of(m.Deployment.Object)
 	}
+	// The chart says so as well, to readers who may not read the Deployment.
+	if definition != nil && definition.Annotations[contract.AnnotationExclusiveSetsOnly] == "true" {
+		m.Settings.ExclusiveSetsOnly = true
+	}
 	return m, err
 }
 
-// settings reads the ClusterManagementAddOn and the manager's settings, its defaults if they may not be
-// read. exclusive is true if the manager publishes only through exclusive sets.
+// settings reads the ClusterManagementAddOn and the manager's settings, its defaults if they may not be read.
 func (h *Hub) settings(ctx context.Context) (
-	installation decide.Object[addonv1beta1.ClusterManagementAddOn], of settings.Settings, exclusive bool, err error,
+	installation decide.Object[addonv1beta1.ClusterManagementAddOn], of settings.Settings, err error,
 ) {
 	if installation, err = h.installation(ctx); err != nil {
-		return installation, settings.Default(), false, err
+		return installation, settings.Default(), err
 	}
 	m, err := h.manager(ctx, installation.Object)
-	return installation, m.Settings, exclusiveSetsOnly(installation.Object, m.Settings), err
+	return installation, m.Settings, err
 }
 
 // Settings reads the manager's settings; its defaults if they may not be read, or if the hub does not
 // serve ClusterManagementAddOns, without which there is no manager.
 func (h *Hub) Settings(ctx context.Context) (settings.Settings, error) {
-	_, of, _, err := h.settings(ctx)
+	_, of, err := h.settings(ctx)
 	return of, served(err)
-}
-
-// exclusiveSetsOnly takes the word of the manager's flag or that of the chart, whichever may be read.
-func exclusiveSetsOnly(definition *addonv1beta1.ClusterManagementAddOn, of settings.Settings) bool {
-	return of.ExclusiveSetsOnly || doctor.ExclusiveSetsOnly(definition)
 }
 
 // readAgents reads the addons of all clusters, and which clusters of bound sets have none.
@@ -168,7 +165,7 @@ func (h *Hub) readAgents(ctx context.Context, f *doctor.HubFacts) (err error) {
 		return err
 	}
 	hiddenClusters, err := h.eachCluster(ctx, func(c *clusterv1.ManagedCluster) {
-		f.Bound.AddCluster(c, has[c.Name], f.ExclusiveSetsOnly)
+		f.Bound.AddCluster(c, has[c.Name], f.Manager.Settings.ExclusiveSetsOnly)
 		f.Members.AddCluster(c)
 	})
 	f.Members.HiddenClusters = hiddenClusters
@@ -193,20 +190,20 @@ func (h *Hub) Rollout(ctx context.Context) (rollout.Facts, error) {
 func (h *Hub) readPolicies(ctx context.Context, f *doctor.PolicyFacts) error {
 	var roles []*rbacv1.ClusterRole
 	for _, name := range policies.Roles() {
-		role, _, err := read[rbacv1.ClusterRole](ctx, h, "ClusterRoles", "", name)
+		role, _, err := read(ctx, h, "ClusterRoles", "", name, &rbacv1.ClusterRole{})
 		if err != nil {
 			return err
 		}
 		roles = append(roles, role)
 	}
 	for _, one := range policies.All() {
-		policy, hidden, err := read[admissionregistrationv1.ValidatingAdmissionPolicy](
-			ctx, h, "ValidatingAdmissionPolicies", "", one.Name)
+		policy, hidden, err := read(ctx, h, "ValidatingAdmissionPolicies", "", one.Name,
+			&admissionregistrationv1.ValidatingAdmissionPolicy{})
 		if err != nil {
 			return err
 		}
-		binding, hiddenToo, err := read[admissionregistrationv1.ValidatingAdmissionPolicyBinding](
-			ctx, h, "ValidatingAdmissionPolicyBindings", "", one.Name)
+		binding, hiddenToo, err := read(ctx, h, "ValidatingAdmissionPolicyBindings", "", one.Name,
+			&admissionregistrationv1.ValidatingAdmissionPolicyBinding{})
 		if err != nil {
 			return err
 		}
@@ -248,9 +245,8 @@ func (h *Hub) readImpersonation(ctx context.Context, f *doctor.HubFacts) (err er
 func load[T any, P interface {
 	*T
 	client.Object
-}](ctx context.Context, h *Hub, kind, namespace, name string, into *decide.Object[T]) error {
-	found, hidden, err := read[T, P](ctx, h, kind, namespace, name)
-	into.Object, into.Hidden = found, hidden
+}](ctx context.Context, h *Hub, kind, namespace, name string, into *decide.Object[T]) (err error) {
+	into.Object, into.Hidden, err = read(ctx, h, kind, namespace, name, P(new(T)))
 	return err
 }
 

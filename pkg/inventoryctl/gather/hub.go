@@ -101,37 +101,24 @@ func each[T client.Object](
 	}
 }
 
-// get reads one object into obj. found is false if it does not exist, hidden is true if the
+// read reads one object into obj, and returns it: nil if it does not exist, or if it is hidden, that is, the
 // reader may not read it.
-func (h *Hub) get(
-	ctx context.Context, kind, namespace, name string, obj client.Object,
-) (found, hidden bool, err error) {
+func read[T client.Object](
+	ctx context.Context, h *Hub, kind, namespace, name string, obj T,
+) (found T, hidden bool, err error) {
 	err = h.reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, obj)
 	switch {
 	case err == nil:
-		return true, false, nil
+		return obj, false, nil
 	case apierrors.IsForbidden(err):
-		return false, true, nil
+		return found, true, nil
 	case kube.IsUnserved(err):
-		return false, false, &UnservedError{Kind: kind, Err: err}
+		return found, false, &UnservedError{Kind: kind, Err: err}
 	case apierrors.IsNotFound(err):
-		return false, false, nil
+		return found, false, nil
 	default:
-		return false, false, fmt.Errorf("reading %s %s: %w", kind, name, err)
+		return found, false, fmt.Errorf("reading %s %s: %w", kind, name, err)
 	}
-}
-
-// read is get for an object that is nil if it is absent or hidden.
-func read[T any, P interface {
-	*T
-	client.Object
-}](ctx context.Context, h *Hub, kind, namespace, name string) (obj P, hidden bool, err error) {
-	obj = P(new(T))
-	found, hidden, err := h.get(ctx, kind, namespace, name, obj)
-	if !found {
-		obj = nil
-	}
-	return obj, hidden, err
 }
 
 // mayList reports whether the reader may list a resource in all namespaces.

@@ -2,7 +2,6 @@ package gather
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strings"
 
@@ -37,7 +36,8 @@ func (h *Hub) Pair(ctx context.Context, namespace, cluster string) (decide.PairF
 			return err
 		},
 		func() (err error) {
-			facts.Installation, facts.Settings, facts.Facts.ExclusiveSetsOnly, err = h.settings(ctx)
+			facts.Installation, facts.Settings, err = h.settings(ctx)
+			facts.Facts.ExclusiveSetsOnly = facts.Settings.ExclusiveSetsOnly
 			return err
 		},
 		func() (err error) {
@@ -75,11 +75,11 @@ func (h *Hub) Pair(ctx context.Context, namespace, cluster string) (decide.PairF
 }
 
 func (h *Hub) cluster(ctx context.Context, name string) (*clusterv1.ManagedCluster, bool, error) {
-	return read[clusterv1.ManagedCluster](ctx, h, "ManagedClusters", "", name)
+	return read(ctx, h, "ManagedClusters", "", name, &clusterv1.ManagedCluster{})
 }
 
 func (h *Hub) addon(ctx context.Context, cluster, name string) (*addonv1beta1.ManagedClusterAddOn, bool, error) {
-	return read[addonv1beta1.ManagedClusterAddOn](ctx, h, "ManagedClusterAddOns", cluster, name)
+	return read(ctx, h, "ManagedClusterAddOns", cluster, name, &addonv1beta1.ManagedClusterAddOn{})
 }
 
 // installation reads the ClusterManagementAddOn, which is absent if the addon is not installed on the hub.
@@ -91,12 +91,7 @@ func (h *Hub) installation(
 }
 
 func (h *Hub) namespace(ctx context.Context, name string) (*metav1.PartialObjectMetadata, bool, error) {
-	namespace := kube.Partial(kube.NamespaceKind)
-	found, hidden, err := h.get(ctx, "Namespaces", "", name, namespace)
-	if !found {
-		namespace = nil
-	}
-	return namespace, hidden, err
+	return read(ctx, h, "Namespaces", "", name, kube.Partial(kube.NamespaceKind))
 }
 
 // readBindings reads a namespace's bindings and the set of each.
@@ -107,8 +102,8 @@ func (h *Hub) readBindings(ctx context.Context, namespace string, facts *rule.Fa
 	facts.Hidden.Bindings = hidden
 	for i := 0; err == nil && i < len(facts.Bindings); i++ {
 		b := &facts.Bindings[i]
-		b.Set, hidden, err = read[clusterv1beta2.ManagedClusterSet](
-			ctx, h, "ManagedClusterSets", "", b.Binding.Spec.ClusterSet)
+		b.Set, hidden, err = read(
+			ctx, h, "ManagedClusterSets", "", b.Binding.Spec.ClusterSet, &clusterv1beta2.ManagedClusterSet{})
 		facts.Hidden.Sets = facts.Hidden.Sets || hidden
 	}
 	return err
@@ -116,10 +111,8 @@ func (h *Hub) readBindings(ctx context.Context, namespace string, facts *rule.Fa
 
 func (h *Hub) readProfile(ctx context.Context, facts *decide.PairFacts) (err error) {
 	facts.Facts.Profile, facts.HiddenProfile, err = h.Profile(ctx, facts.Namespace, facts.Cluster)
-	if _, unserved := errors.AsType[*UnservedError](err); unserved {
-		facts.NoProfileAPI, err = true, nil
-	}
-	return err
+	facts.NoProfileAPI = err != nil && served(err) == nil
+	return served(err)
 }
 
 // EachAccount calls take with the accounts that may be copied, of one cluster or, if that is empty,
@@ -228,7 +221,7 @@ func (h *Hub) profilesOf(ctx context.Context, facts *decide.PropertyFacts, names
 
 // Profile reads one ClusterProfile, nil if there is none.
 func (h *Hub) Profile(ctx context.Context, namespace, name string) (*inventoryv1alpha1.ClusterProfile, bool, error) {
-	return read[inventoryv1alpha1.ClusterProfile](ctx, h, "ClusterProfiles", namespace, name)
+	return read(ctx, h, "ClusterProfiles", namespace, name, &inventoryv1alpha1.ClusterProfile{})
 }
 
 // Decided returns the clusters that a Placement chooses. found is false if there is no such
@@ -236,8 +229,9 @@ func (h *Hub) Profile(ctx context.Context, namespace, name string) (*inventoryv1
 func (h *Hub) Decided(
 	ctx context.Context, namespace, placement string,
 ) (clusters map[string]bool, found, isDecided, hidden bool, err error) {
-	if found, hidden, err = h.get(ctx, "Placements", namespace, placement, &clusterv1beta1.Placement{}); !found {
-		return nil, found, false, hidden, err
+	of, hidden, err := read(ctx, h, "Placements", namespace, placement, &clusterv1beta1.Placement{})
+	if of == nil {
+		return nil, false, false, hidden, err
 	}
 	clusters = map[string]bool{}
 	hidden, err = h.eachDecision(ctx, func(d *clusterv1beta1.PlacementDecision) {

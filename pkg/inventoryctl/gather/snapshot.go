@@ -40,8 +40,6 @@ type Snapshot struct {
 	addons     map[string]*addonv1beta1.ManagedClusterAddOn
 	bindings   map[string][]rule.Binding
 	placements map[string][]rule.Placement
-
-	exclusiveSetsOnly bool
 }
 
 // SnapshotOptions say how much to read.
@@ -167,7 +165,7 @@ func (s *Snapshot) readPlacements(ctx context.Context, h *Hub, opts SnapshotOpti
 }
 
 func (s *Snapshot) readInstallation(ctx context.Context, h *Hub, _ SnapshotOptions) (err error) {
-	_, s.Settings, s.exclusiveSetsOnly, err = h.settings(ctx)
+	_, s.Settings, err = h.settings(ctx)
 	return err
 }
 
@@ -283,7 +281,7 @@ func (s *Snapshot) Facts(pair types.NamespacedName) rule.Facts {
 		Placements: s.placements[pair.Namespace],
 		Hidden:     s.Hidden,
 
-		ExclusiveSetsOnly: s.exclusiveSetsOnly,
+		ExclusiveSetsOnly: s.Settings.ExclusiveSetsOnly,
 	}
 }
 

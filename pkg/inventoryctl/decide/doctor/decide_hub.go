@@ -42,11 +42,10 @@ const (
 
 // HubFacts is what a reader may know about a hub as a whole.
 type HubFacts struct {
-	Installation      decide.Object[addonv1beta1.ClusterManagementAddOn]
-	ExclusiveSetsOnly bool
-	Manager           ManagerFacts
-	Strategy          StrategyFacts
-	Policies          PolicyFacts
+	Installation decide.Object[addonv1beta1.ClusterManagementAddOn]
+	Manager      ManagerFacts
+	Strategy     StrategyFacts
+	Policies     PolicyFacts
 
 	Registration     decide.Object[appsv1.Deployment]
 	RegistrationRole decide.Object[rbacv1.ClusterRole]
@@ -88,12 +87,6 @@ func (p *PolicyFacts) Add(
 	if problem := of.Judge(policy, binding, ""); problem != "" {
 		p.Problems = append(p.Problems, of.Name+": "+problem)
 	}
-}
-
-// ExclusiveSetsOnly reports whether the manager publishes only through exclusive sets,
-// according to the ClusterManagementAddOn. Without one that may be read it is false.
-func ExclusiveSetsOnly(definition *addonv1beta1.ClusterManagementAddOn) bool {
-	return definition != nil && definition.Annotations[contract.AnnotationExclusiveSetsOnly] == "true"
 }
 
 // AgentFacts summarizes the addons of all clusters.
@@ -251,7 +244,7 @@ func (f HubFacts) checkInstallation() decide.Finding {
 	case f.Installation.Object == nil:
 		return problem(name, "the hub has no ClusterManagementAddOn "+contract.AddonName,
 			"install the addon's chart: "+decide.InstallChart())
-	case f.ExclusiveSetsOnly:
+	case f.Manager.Settings.ExclusiveSetsOnly:
 		return ok(name, "the addon is installed on the hub and publishes only through exclusive sets")
 	default:
 		return ok(name, "the addon is installed on the hub")

@@ -23,7 +23,7 @@ type ManagerFacts struct {
 	Deployment decide.Object[appsv1.Deployment]
 	Lease      decide.Object[coordinationv1.Lease] // of the leader election
 
-	// Settings are those of the Deployment, or the defaults.
+	// Settings are those of the Deployment, or the defaults, and what the ClusterManagementAddOn says.
 	Settings settings.Settings
 }
 
