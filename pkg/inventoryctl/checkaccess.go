@@ -87,15 +87,12 @@ func (c *checkAccessOptions) run(cmd *cobra.Command, cluster string) error {
 // hopProfile is where the way begins.
 const hopProfile = "profile"
 
-// errNoAccount is the error for a command line that names no account.
-var errNoAccount = errors.New(
-	"--account: is required: the name of a ManagedServiceAccount whose token is copied to the namespace")
-
 // checkAccount returns why a text cannot be the name of an account.
 func checkAccount(name string) error {
 	switch {
 	case name == "":
-		return errNoAccount
+		return errors.New(
+			"--account: is required: the name of a ManagedServiceAccount whose token is copied to the namespace")
 	case len(validation.IsDNS1123Subdomain(name)) > 0:
 		return fmt.Errorf("--account: %s is not the name of an account", kube.Quote(name))
 	default:

@@ -26,8 +26,10 @@ func Main(ctx context.Context, args []string, streams genericiooptions.IOStreams
 }
 
 func run(ctx context.Context, args []string, streams genericiooptions.IOStreams, now func() time.Time) int {
-	config := genericclioptions.NewConfigFlags(true)
-	o := &options{IOStreams: streams, config: config, chunkSize: 500, now: now}
+	o := &options{
+		IOStreams: streams, config: genericclioptions.NewConfigFlags(true), now: now,
+		chunkSize: 500, // as in kubectl
+	}
 	cmd := newCommand(o) //nolint:contextcheck // ExecuteContext hands it to the commands
 	cmd.SetArgs(args)
 	cmd.SetIn(streams.In)

@@ -92,7 +92,14 @@ func (k *kubeconfigOptions) run(cmd *cobra.Command, names []string) error {
 	if err != nil {
 		return err
 	}
-	changes, err := k.write(ctx, k.wanted(hub, namespace, names, chosen, execOf(namespace, arguments, env)))
+	changes, err := k.write(ctx, kubeconfig.Wanted{
+		Hub: hub.Host, Namespace: namespace, Accounts: k.accounts, Prefix: k.prefix, Prune: k.prune,
+		Exec:        execOf(namespace, arguments, env),
+		Clusters:    chosen.clusters,
+		Selection:   k.selection(names),
+		IsWithdrawn: chosen.isWithdrawn,
+		IsKept:      func(cluster string) bool { return chosen.problems[cluster] != "" },
+	})
 	if err != nil {
 		return err
 	}
@@ -112,7 +119,7 @@ func (k *kubeconfigOptions) validate(names []string) (string, error) {
 		return "", fmt.Errorf("--where: %w", err)
 	}
 	if len(k.accounts) == 0 {
-		return "", errNoAccount
+		return "", checkAccount("")
 	}
 	for _, account := range k.accounts {
 		if err := checkAccount(account); err != nil {
@@ -143,9 +150,9 @@ func (k *kubeconfigOptions) validate(names []string) (string, error) {
 
 // chosenProfiles are what a selection chooses.
 type chosenProfiles struct {
-	clusters map[string]*clientcmdapi.Cluster // by name
-	problems map[string]string                // why there is no way to a cluster, by name
-	exists   func(cluster string) bool        // whether there is a profile
+	clusters    map[string]*clientcmdapi.Cluster // by name
+	problems    map[string]string                // why there is no way to a cluster, by name
+	isWithdrawn func(cluster string) bool        // whether it is known that there is no profile
 }
 
 // choose reads the profiles.
@@ -154,14 +161,15 @@ func (k *kubeconfigOptions) choose(
 ) (chosenProfiles, error) {
 	chosen := chosenProfiles{clusters: map[string]*clientcmdapi.Cluster{}, problems: map[string]string{}}
 	if len(names) > 0 {
-		return chosen, k.chooseNamed(ctx, hub, namespace, names, &chosen)
+		err := k.chooseNamed(ctx, hub, namespace, names, &chosen)
+		return chosen, err
 	}
 	decided, err := k.decided(ctx, hub)
 	if err != nil {
 		return chosen, err
 	}
 	existing := map[string]bool{}
-	chosen.exists = func(cluster string) bool { return existing[cluster] }
+	chosen.isWithdrawn = func(cluster string) bool { return !existing[cluster] }
 	hidden, err := hub.EachProfile(ctx, namespace, "", func(p *inventoryv1alpha1.ClusterProfile) {
 		existing[p.Name] = true
 		if k.conditions.Match(p.Status.Properties) && (decided == nil || decided[p.Name]) {
@@ -184,7 +192,7 @@ func (k *kubeconfigOptions) chooseNamed(
 	ctx context.Context, hub *gather.Hub, namespace string, names []string, chosen *chosenProfiles,
 ) error {
 	absent := map[string]bool{}
-	chosen.exists = func(cluster string) bool { return !absent[cluster] }
+	chosen.isWithdrawn = func(cluster string) bool { return absent[cluster] }
 	for _, name := range names {
 		profile, hidden, err := hub.Profile(ctx, namespace, name)
 		switch {
@@ -221,19 +229,6 @@ func (k *kubeconfigOptions) decided(ctx context.Context, hub *gather.Hub) (map[s
 		return nil, fmt.Errorf("--from-placement: Placement %s is not decided yet, so nothing was changed", k.fromPlacement)
 	}
 	return clusters, nil
-}
-
-func (k *kubeconfigOptions) wanted(
-	hub *gather.Hub, namespace string, names []string, chosen chosenProfiles,
-	exec func(account string) *clientcmdapi.ExecConfig,
-) kubeconfig.Wanted {
-	return kubeconfig.Wanted{
-		Hub: hub.Host, Namespace: namespace, Accounts: k.accounts, Prefix: k.prefix, Prune: k.prune, Exec: exec,
-		Clusters:    chosen.clusters,
-		Selection:   k.selection(names),
-		IsWithdrawn: func(cluster string) bool { return !chosen.exists(cluster) },
-		IsKept:      func(cluster string) bool { return chosen.problems[cluster] != "" },
-	}
 }
 
 // selection returns what the user selects by, as a text.

@@ -40,11 +40,10 @@ func (o *options) hub() (*gather.Hub, error) {
 	if err != nil {
 		return nil, advise(err, "")
 	}
-	hub, err := gather.New(cfg)
+	hub, err := gather.New(cfg, o.chunkSize)
 	if err != nil {
 		return nil, fmt.Errorf("the kubeconfig cannot be used: %w", err)
 	}
-	hub.PageSize = o.chunkSize
 	if printers.IsTerminal(o.ErrOut) {
 		// It overwrites one line with the kind that is being read, and ends on an empty line, which the
 		// next output overwrites.

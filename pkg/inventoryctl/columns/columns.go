@@ -2,10 +2,8 @@
 package columns
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
-	"io"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -40,9 +38,6 @@ func Parse(definition string) ([]Column, error) {
 		}
 		columns = append(columns, Column{Name: name, path: parsed})
 	}
-	if len(columns) == 0 {
-		return nil, errors.New("there are no columns")
-	}
 	return columns, nil
 }
 
@@ -50,23 +45,15 @@ func Parse(definition string) ([]Column, error) {
 func Values(columns []Column, object *unstructured.Unstructured) ([]string, error) {
 	values := make([]string, 0, len(columns))
 	for _, column := range columns {
-		var out bytes.Buffer
 		results, err := column.path.FindResults(object.Object)
 		if err != nil {
 			return nil, fmt.Errorf("column %s: %w", column.Name, err)
 		}
-		for i, found := range results {
-			if i > 0 && len(found) > 0 {
-				_, _ = io.WriteString(&out, ",")
-			}
-			for j, value := range found {
-				if j > 0 {
-					_, _ = io.WriteString(&out, ",")
-				}
-				fmt.Fprint(&out, value.Interface())
-			}
+		var texts []string
+		for _, value := range slices.Concat(results...) {
+			texts = append(texts, fmt.Sprint(value.Interface()))
 		}
-		values = append(values, kube.Shorten(out.String(), maxValueBytes))
+		values = append(values, kube.Shorten(strings.Join(texts, ","), maxValueBytes))
 	}
 	return values, nil
 }

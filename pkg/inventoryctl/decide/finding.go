@@ -91,7 +91,7 @@ func EnableAddon(clusters string) string {
 	return fmt.Sprintf("clusteradm addon enable --names %s --clusters %s", contract.AddonName, clusters)
 }
 
-// MaxClusters is how many clusters a check names.
+// MaxClusters is how many clusters a check or a line names.
 const MaxClusters = 5
 
 // UsualNamespace is where the chart is usually installed.

@@ -20,18 +20,13 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-// pageSize is how many objects one request returns by default, as in kubectl.
-const pageSize = 500
-
 // Hub is a hub as its reader sees it.
 type Hub struct {
-	reader client.WithWatch
+	reader   client.WithWatch
+	pageSize int64
 
 	// Host is the address of its API server, for messages.
 	Host string
-
-	// PageSize is how many objects one request returns.
-	PageSize int64
 
 	// version is the resource version of the last page that was read, from which to watch.
 	version string
@@ -40,8 +35,9 @@ type Hub struct {
 	Progress func(kind string, count int)
 }
 
-// New returns the hub of a configuration. It sends no request.
-func New(cfg *rest.Config) (*Hub, error) {
+// New returns the hub of a configuration, of which each request lists pageSize objects, or all if that is 0. It
+// sends no request.
+func New(cfg *rest.Config, pageSize int64) (*Hub, error) {
 	cfg = rest.CopyConfig(cfg)
 	cfg.QPS = -1 // the API server limits requests, which are sent one after the other
 	cfg.WarningHandler = rest.NoWarnings{}
@@ -55,7 +51,7 @@ func New(cfg *rest.Config) (*Hub, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Hub{reader: c, Host: cfg.Host, PageSize: pageSize}, nil
+	return &Hub{reader: c, pageSize: pageSize, Host: cfg.Host}, nil
 }
 
 // UnservedError says that the hub does not serve a kind.
@@ -77,7 +73,7 @@ func each[T client.Object](
 ) (hidden bool, err error) {
 	count := 0
 	newPage := func() client.ObjectList { return empty.DeepCopyObject().(client.ObjectList) }
-	err = kube.EachPage(ctx, h.reader, h.PageSize, newPage, func(page client.ObjectList) error {
+	err = kube.EachPage(ctx, h.reader, h.pageSize, newPage, func(page client.ObjectList) error {
 		h.version = page.GetResourceVersion()
 		count += meta.LenList(page)
 		err := meta.EachListItem(page, func(item runtime.Object) error {

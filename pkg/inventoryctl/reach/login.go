@@ -85,17 +85,14 @@ func (w Way) authenticate(ctx context.Context, config *rest.Config) decide.Findi
 	return ok(hopAuthentication, "the cluster knows the account as "+kube.Shorten(user, shownBytes))
 }
 
-// Question asks whether the account may do something.
-type Question struct{ Verb, Group, Resource, Namespace string }
-
-// ParseQuestion reads VERB RESOURCE[.GROUP] [in NAMESPACE].
-func ParseQuestion(text string) (Question, error) {
+// ParseQuestion reads VERB RESOURCE[.GROUP] [in NAMESPACE]: something that the account may do or not.
+func ParseQuestion(text string) (q authorizationv1.ResourceAttributes, err error) {
 	words := strings.Fields(text)
 	if len(words) != 2 && (len(words) != 4 || words[2] != "in") {
-		return Question{}, fmt.Errorf("%s is not VERB RESOURCE[.GROUP] [in NAMESPACE], such as \"list pods in default\"",
+		return q, fmt.Errorf("%s is not VERB RESOURCE[.GROUP] [in NAMESPACE], such as \"list pods in default\"",
 			kube.Quote(text))
 	}
-	q := Question{Verb: words[0]}
+	q.Verb = words[0]
 	q.Resource, q.Group, _ = strings.Cut(words[1], ".")
 	if len(words) == 4 {
 		q.Namespace = words[3]
@@ -103,8 +100,8 @@ func ParseQuestion(text string) (Question, error) {
 	return q, nil
 }
 
-// String is how it is asked.
-func (q Question) String() string {
+// inWords is how a question is asked.
+func inWords(q authorizationv1.ResourceAttributes) string {
 	text := q.Verb + " " + q.Resource
 	if q.Group != "" {
 		text += "." + q.Group
@@ -126,20 +123,18 @@ func (w Way) rights(ctx context.Context, config *rest.Config) []decide.Finding {
 	}
 	var answers []decide.Finding
 	for _, q := range w.Questions {
-		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
-			ResourceAttributes: &authorizationv1.ResourceAttributes{
-				Verb: q.Verb, Group: q.Group, Resource: q.Resource, Namespace: q.Namespace,
-			},
-		}}
+		review := &authorizationv1.SelfSubjectAccessReview{
+			Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &q},
+		}
 		answer, err := client.SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
 		switch {
 		case err != nil:
 			answers = append(answers, problem(hopRights, silent+w.safe(config, err), ""))
 		case answer.Status.Allowed:
-			answers = append(answers, ok(hopRights, "the account may "+kube.Shorten(q.String(), shownBytes)))
+			answers = append(answers, ok(hopRights, "the account may "+kube.Shorten(inWords(q), shownBytes)))
 		default:
 			answers = append(answers,
-				problem(hopRights, "the account may not "+kube.Shorten(q.String(), shownBytes), hintOfRights))
+				problem(hopRights, "the account may not "+kube.Shorten(inWords(q), shownBytes), hintOfRights))
 		}
 	}
 	return answers

@@ -1,6 +1,7 @@
 package reach
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -14,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -52,7 +54,7 @@ type Way struct {
 	Timeout time.Duration
 
 	// Questions are what the account must be allowed to do.
-	Questions []Question
+	Questions []authorizationv1.ResourceAttributes
 }
 
 // Check tests the connection, and returns the hops up to the first that fails.
@@ -182,7 +184,7 @@ func (w Way) judge(t *trace, proxy, server *url.URL, status int, body string, er
 		hops = append(hops, ok(hopName, host+" is an address"))
 	}
 	if t.connected == "" {
-		return append(hops, problem(hopConnection, "no connection to "+server.Host+through+": "+reason(err, t.dialErr),
+		return append(hops, problem(hopConnection, "no connection to "+server.Host+through+": "+reason(cmp.Or(err, t.dialErr)),
 			"see whether a firewall is in between, and whether the server runs"))
 	}
 	if !t.hasTLS && t.tlsErr == nil && err != nil {
@@ -221,24 +223,21 @@ func (w Way) hintOfTunnel() string {
 		w.Cluster
 }
 
-// reason returns the cause in the first error, without the address that errors repeat.
-func reason(errs ...error) string {
-	for _, err := range errs {
-		if err == nil {
-			continue
-		}
-		if inner, ok := errors.AsType[*net.DNSError](err); ok {
-			return inner.Err
-		}
-		if inner, ok := errors.AsType[*url.Error](err); ok {
-			err = inner.Err
-		}
-		if inner, ok := errors.AsType[*net.OpError](err); ok && inner.Err != nil {
-			err = inner.Err
-		}
-		return kube.Shorten(err.Error(), shownBytes)
+// reason returns the cause in an error, without the address that errors repeat.
+func reason(err error) string {
+	if err == nil {
+		return "no reason is known"
 	}
-	return "no reason is known"
+	if inner, ok := errors.AsType[*net.DNSError](err); ok {
+		return inner.Err
+	}
+	if inner, ok := errors.AsType[*url.Error](err); ok {
+		err = inner.Err
+	}
+	if inner, ok := errors.AsType[*net.OpError](err); ok && inner.Err != nil {
+		err = inner.Err
+	}
+	return kube.Shorten(err.Error(), shownBytes)
 }
 
 var ok, problem = decide.OK.Finding, decide.Problem.FixedBy

@@ -9,9 +9,6 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-// maxDiffClusters is how many clusters are named in one line.
-const maxDiffClusters = 5
-
 // Diff prints what would change, a line for each action, namespace and reason.
 func Diff(out io.Writer, d decide.Difference) error {
 	groups := d.Groups()
@@ -19,7 +16,7 @@ func Diff(out io.Writer, d decide.Difference) error {
 	for _, group := range groups {
 		rows = append(rows, []string{
 			string(group.Action), group.Namespace, strconv.Itoa(len(group.Clusters)),
-			kube.ListNames(group.Clusters, maxDiffClusters), cmp.Or(group.What, "-"),
+			kube.ListNames(group.Clusters, decide.MaxClusters), cmp.Or(group.What, "-"),
 		})
 	}
 	return printTable(

@@ -3,7 +3,6 @@ package show
 import (
 	"cmp"
 	"encoding/json"
-	"fmt"
 	"io"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,9 +14,6 @@ import (
 
 // maxCellBytes is how much of a text a table shows. Names have at most 253 bytes.
 const maxCellBytes = 253
-
-// none stands for an absent value, as in kubectl's own tables.
-const none = "<none>"
 
 // column is a column of a table. A wide one, with a priority above 0, is shown only on request.
 type column = metav1.TableColumnDefinition
@@ -31,13 +27,13 @@ func columnsOf(headers ...string) []column {
 	return all
 }
 
-// printTable prints rows in columns. An empty cell is shown as none.
+// printTable prints rows in columns. An empty cell is shown as in kubectl's own tables.
 func printTable(out io.Writer, shown []column, rows [][]string, wide, headers bool) error {
 	table := &metav1.Table{ColumnDefinitions: shown}
 	for _, row := range rows {
 		cells := make([]any, 0, len(row))
 		for _, text := range row {
-			cells = append(cells, kube.Shorten(cmp.Or(text, none), maxCellBytes))
+			cells = append(cells, kube.Shorten(cmp.Or(text, "<none>"), maxCellBytes))
 		}
 		table.Rows = append(table.Rows, metav1.TableRow{Cells: cells})
 	}
@@ -53,16 +49,15 @@ const (
 
 // Structured prints a value as JSON or YAML.
 func Structured(out io.Writer, format string, value any) error {
-	content, err := json.MarshalIndent(value, "", "    ")
-	if err == nil && format == FormatYAML {
-		content, err = yaml.JSONToYAML(content)
+	if format == FormatJSON {
+		encoder := json.NewEncoder(out)
+		encoder.SetIndent("", "    ")
+		return encoder.Encode(value)
 	}
+	content, err := yaml.Marshal(value)
 	if err != nil {
 		return err
 	}
-	if format == FormatJSON {
-		content = append(content, '\n')
-	}
-	_, err = fmt.Fprintf(out, "%s", content)
+	_, err = out.Write(content)
 	return err
 }
