@@ -67,16 +67,11 @@ func (m *MemberFacts) AddCluster(cluster *clusterv1.ManagedCluster) {
 	m.clusters[cluster.Name] = kept
 }
 
-// Names of the check and of the step.
-const (
-	checkMembers = "member ids"
-	stepMember   = "member id"
-)
-
 // Check says whether consumers act on every profile.
 func (m MemberFacts) Check() Finding {
+	const name = "member ids"
 	if m.Hidden {
-		return notVisible(checkMembers, "ClusterProfiles")
+		return notVisible(name, "ClusterProfiles")
 	}
 	var wrong []string
 	for key, profiles := range m.profiles {
@@ -95,13 +90,13 @@ func (m MemberFacts) Check() Finding {
 		if more := len(wrong) - MaxClusters; more > 0 {
 			text += fmt.Sprintf("; and %d more", more)
 		}
-		return problem(checkMembers, text, ownIDs())
+		return problem(name, text, ownIDs())
 	case m.HiddenClusters:
-		return notVisible(checkMembers, "ManagedClusters, whose labels ask for member ids")
+		return notVisible(name, "ManagedClusters, whose labels ask for member ids")
 	case len(m.profiles) == 0:
-		return notConfigured(checkMembers, "no ClusterProfile has a member id")
+		return notConfigured(name, "no ClusterProfile has a member id")
 	default:
-		return ok(checkMembers, "no two ClusterProfiles of a namespace have the same")
+		return ok(name, "no two ClusterProfiles of a namespace have the same")
 	}
 }
 

@@ -27,11 +27,8 @@ import (
 type PairFacts struct {
 	Namespace, Cluster string
 
-	// Installation is the ClusterManagementAddOn.
 	Installation Object[addonv1beta1.ClusterManagementAddOn]
-
-	// Settings are those of the manager.
-	Settings settings.Settings
+	Settings     settings.Settings
 
 	Facts         rule.Facts
 	HiddenProfile bool
@@ -47,7 +44,6 @@ type PairFacts struct {
 	Accounts       []*authv1beta1.ManagedServiceAccount
 	HiddenAccounts bool
 
-	// HiddenEvents is true when events may not be read.
 	HiddenEvents bool
 	events       map[eventKey]*eventsv1.Event
 }
@@ -61,6 +57,7 @@ func (p PairFacts) IsVisible() bool {
 // Names of the steps after those of the rule.
 const (
 	stepProfile = "profile"
+	stepMember  = "member id"
 	stepAccess  = "access provider"
 	stepToken   = "token"
 	stepEvents  = "events"
@@ -127,8 +124,12 @@ func (p PairFacts) doneStep(step rule.Step) Finding {
 func (p PairFacts) bindingStep(step rule.Step) Finding {
 	name := string(step.Name)
 	if step.Binding == nil {
+		set := ""
+		if p.Facts.Cluster != nil {
+			set = p.Facts.Cluster.Labels[clusterv1beta2.ClusterSetLabel]
+		}
 		return missing(name, "no ManagedClusterSet is bound to the namespace",
-			fmt.Sprintf("clusteradm clusterset bind %s --namespace %s", argument(p.exclusiveSet()), p.Namespace))
+			fmt.Sprintf("clusteradm clusterset bind %s --namespace %s", argument(set), p.Namespace))
 	}
 	binding := step.Binding.Binding
 	text := step.Why
@@ -145,14 +146,6 @@ func (p PairFacts) bindingStep(step rule.Step) Finding {
 	}
 	return missing(name, text,
 		fmt.Sprintf("kubectl describe managedclustersetbinding %s -n %s", argument(binding.Name), p.Namespace))
-}
-
-// exclusiveSet returns the set that the cluster's label names, if any.
-func (p PairFacts) exclusiveSet() string {
-	if p.Facts.Cluster == nil {
-		return ""
-	}
-	return p.Facts.Cluster.Labels[clusterv1beta2.ClusterSetLabel]
 }
 
 // fix returns the command that makes a condition of the rule true, or shows what to change.
@@ -185,12 +178,8 @@ func (p PairFacts) fix(step rule.Step) string {
 }
 
 func (p PairFacts) fixSet(step rule.Step) string {
-	set := step.Binding.Set
-	if set != nil && step.Answer == rule.No {
-		switch set.Spec.ClusterSelector.SelectorType {
-		case "", clusterv1beta2.ExclusiveClusterSetLabel:
-			return fmt.Sprintf("clusteradm clusterset set %s --clusters %s", argument(set.Name), p.Cluster)
-		}
+	if set := step.Binding.Set; set != nil && step.Answer == rule.No && rule.IsExclusive(set) {
+		return fmt.Sprintf("clusteradm clusterset set %s --clusters %s", argument(set.Name), p.Cluster)
 	}
 	return fmt.Sprintf("kubectl get managedclusterset %s -o yaml", argument(step.Binding.Binding.Spec.ClusterSet))
 }
@@ -332,13 +321,13 @@ func (p PairFacts) tokenStep(result rule.Result, now time.Time) Finding {
 				preview.Secret, account.Name, until(preview.Expires, now)))
 		}
 	}
-	const annotate = "kubectl annotate managedserviceaccount %s -n %s %s=%s"
 	switch {
 	case len(wanted) > 0:
 		return p.copiedStep(wanted, strings.Join(texts, ", "))
 	case len(unnamed) > 0:
 		return notConfigured(stepToken, "account "+strings.Join(unnamed, ", ")+" names no namespaces: "+
-			fmt.Sprintf(annotate, argument(unnamed[0]), p.Cluster, contract.AnnotationSyncToNamespaces, p.Namespace))
+			fmt.Sprintf("kubectl annotate managedserviceaccount %s -n %s %s=%s",
+				argument(unnamed[0]), p.Cluster, contract.AnnotationSyncToNamespaces, p.Namespace))
 	case len(p.Accounts) > 0:
 		return notConfigured(stepToken, "no account of the cluster names the namespace")
 	default:

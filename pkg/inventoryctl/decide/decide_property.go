@@ -18,9 +18,7 @@ import (
 // PropertyFacts is what a reader may know about one property of a cluster.
 type PropertyFacts struct {
 	Property, Cluster string
-
-	// Settings are those of the manager.
-	Settings settings.Settings
+	Settings          settings.Settings
 
 	ManagedCluster *clusterv1.ManagedCluster
 	HiddenCluster  bool
@@ -53,7 +51,7 @@ const maxValueBytes = 120
 // agent's report, the ManagedCluster's claims, and the profiles.
 func ExplainProperty(p PropertyFacts) Explanation {
 	e := Explanation{Cluster: p.Cluster, Property: p.Property}
-	claim, hasClaim := p.claim()
+	claim, hasClaim := claimOf(p.ManagedCluster, p.Property)
 	e.Steps = append(e.Steps, p.agentStep(hasClaim), p.claimStep(claim, hasClaim))
 	if hasClaim {
 		e.Steps = append(e.Steps, p.limitsStep())
@@ -62,12 +60,12 @@ func ExplainProperty(p PropertyFacts) Explanation {
 	return e
 }
 
-func (p PropertyFacts) claim() (value string, found bool) {
-	if p.ManagedCluster == nil {
+func claimOf(cluster *clusterv1.ManagedCluster, name string) (value string, found bool) {
+	if cluster == nil {
 		return "", false
 	}
-	for _, claim := range p.ManagedCluster.Status.ClusterClaims {
-		if claim.Name == p.Property {
+	for _, claim := range cluster.Status.ClusterClaims {
+		if claim.Name == name {
 			return claim.Value, true
 		}
 	}
@@ -142,14 +140,12 @@ func (p PropertyFacts) claimStep(value string, found bool) Finding {
 // limitsStep reports whether the claim can be a property.
 func (p PropertyFacts) limitsStep() Finding {
 	trimmed, leftOut := p.Settings.Limits.Trim(p.ManagedCluster)
-	for _, claim := range trimmed.Status.ClusterClaims {
-		if claim.Name == p.Property {
-			text := "the claim can be a property of a ClusterProfile"
-			if !p.Settings.Known {
-				text += ", if the manager's limits are the defaults: you may not read its Deployment"
-			}
-			return done(stepValid, text)
+	if _, isKept := claimOf(trimmed, p.Property); isKept {
+		text := "the claim can be a property of a ClusterProfile"
+		if !p.Settings.Known {
+			text += ", if the manager's limits are the defaults: you may not read its Deployment"
 		}
+		return done(stepValid, text)
 	}
 	return missing(stepValid, "the claim is left out of ClusterProfiles: "+
 		kube.Shorten(strings.Join(leftOut, "; "), MaxMessageBytes),

@@ -38,9 +38,7 @@ type Tokens struct {
 	Cells []Cell `json:"cells"`
 
 	// Unnamed is how many accounts name no namespace, so that their tokens are copied to none.
-	Unnamed int `json:"unnamed"`
-
-	// NotVisible names the kinds that the reader may not read.
+	Unnamed    int      `json:"unnamed"`
 	NotVisible []string `json:"notVisible,omitempty"`
 }
 

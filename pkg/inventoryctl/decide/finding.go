@@ -2,6 +2,7 @@ package decide
 
 import (
 	"fmt"
+	"slices"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/docs"
@@ -55,10 +56,8 @@ func (f Finding) IsWrong() bool { return f.State == Missing || f.State == Proble
 
 // FirstWrong returns the first finding that requires action, nil if there is none.
 func FirstWrong(findings []Finding) *Finding {
-	for i := range findings {
-		if findings[i].IsWrong() {
-			return &findings[i]
-		}
+	if at := slices.IndexFunc(findings, Finding.IsWrong); at >= 0 {
+		return &findings[at]
 	}
 	return nil
 }

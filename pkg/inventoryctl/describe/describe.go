@@ -29,18 +29,17 @@ type Description struct {
 	Version     string      `json:"version,omitempty"`
 	Created     metav1.Time `json:"created"`
 	Labels      []string    `json:"labels,omitempty"`
-	Conditions  []Condition `json:"conditions"`
-	Properties  []Property  `json:"properties"`
-	Providers   []Provider  `json:"accessProviders"`
-	Token       Token       `json:"token"`
+	Conditions  []condition `json:"conditions"`
+	Properties  []property  `json:"properties"`
+	Providers   []provider  `json:"accessProviders"`
+	Token       token       `json:"token"`
 	Placements  []string    `json:"placements"` // whose decisions name the cluster
 	HiddenKinds []string    `json:"notVisible,omitempty"`
 
 	Events []decide.Event `json:"events"`
 }
 
-// Condition is a condition of the profile.
-type Condition struct {
+type condition struct {
 	Type    string      `json:"type"`
 	Status  string      `json:"status"`
 	Since   metav1.Time `json:"since"`
@@ -48,22 +47,20 @@ type Condition struct {
 	Message string      `json:"message"`
 }
 
-// Property is a property of the cluster.
-type Property struct {
+type property struct {
 	Name  string      `json:"name"`
 	Value string      `json:"value"`
 	Since metav1.Time `json:"since"` // when the value was first seen
 }
 
-// Provider is an access provider.
-type Provider struct {
+type provider struct {
 	Name   string `json:"name"`
 	Server string `json:"server"`
 	CA     string `json:"ca"`
 }
 
-// Token says whether tokens of the cluster's accounts are copied to the namespace.
-type Token struct {
+// token says whether tokens of the cluster's accounts are copied to the namespace.
+type token struct {
 	State decide.State `json:"state"`
 	Text  string       `json:"text"`
 }
@@ -74,7 +71,7 @@ func Of(facts decide.PairFacts, placements []string, hiddenDecisions bool, now t
 	d := Description{
 		Cluster: facts.Cluster, Namespace: facts.Namespace, Manager: profile.Spec.ClusterManager.Name,
 		Version: profile.Status.Version.Kubernetes, Created: profile.CreationTimestamp,
-		Conditions: []Condition{}, Properties: []Property{}, Providers: []Provider{}, Events: []decide.Event{},
+		Conditions: []condition{}, Properties: []property{}, Providers: []provider{}, Events: []decide.Event{},
 		Placements: append([]string{}, placements...),
 	}
 	for key, value := range profile.Labels {
@@ -82,22 +79,22 @@ func Of(facts decide.PairFacts, placements []string, hiddenDecisions bool, now t
 	}
 	slices.Sort(d.Labels)
 	for _, c := range profile.Status.Conditions {
-		d.Conditions = append(d.Conditions, Condition{c.Type, string(c.Status), c.LastTransitionTime, c.Reason, c.Message})
+		d.Conditions = append(d.Conditions, condition{c.Type, string(c.Status), c.LastTransitionTime, c.Reason, c.Message})
 	}
 	for _, p := range profile.Status.Properties {
-		d.Properties = append(d.Properties, Property{p.Name, p.Value, p.LastObservedTime})
+		d.Properties = append(d.Properties, property{p.Name, p.Value, p.LastObservedTime})
 	}
 	for _, p := range profile.Status.AccessProviders {
 		ca := "none"
 		if size := len(p.Cluster.CertificateAuthorityData); size > 0 {
 			ca = fmt.Sprintf("%d bytes", size)
 		}
-		d.Providers = append(d.Providers, Provider{p.Name, p.Cluster.Server, ca})
+		d.Providers = append(d.Providers, provider{p.Name, p.Cluster.Server, ca})
 	}
 	explanation := decide.ExplainPair(facts, now)
 	for _, step := range explanation.Steps {
 		if step.Name == "token" {
-			d.Token = Token{step.State, step.Text}
+			d.Token = token{step.State, step.Text}
 		}
 	}
 	d.Events = append(d.Events, explanation.Events...)

@@ -236,8 +236,8 @@ func (h *Hub) Decided(
 	clusters = map[string]bool{}
 	hidden, err = h.eachDecision(ctx, func(d *clusterv1beta1.PlacementDecision) {
 		isDecided = true
-		for _, decision := range d.Status.Decisions {
-			clusters[decision.ClusterName] = true
+		for _, cluster := range rule.DecidedClusters(d) {
+			clusters[cluster] = true
 		}
 	}, client.InNamespace(namespace), client.MatchingLabels{clusterv1beta1.PlacementLabel: placement})
 	return clusters, true, isDecided, hidden, err
@@ -253,9 +253,8 @@ func (h *Hub) eachDecision(
 // Naming returns the Placements of a namespace whose decisions name a cluster.
 func (h *Hub) Naming(ctx context.Context, namespace, cluster string) (placements []string, hidden bool, err error) {
 	hidden, err = h.eachDecision(ctx, func(d *clusterv1beta1.PlacementDecision) {
-		names := func(decision clusterv1beta1.ClusterDecision) bool { return decision.ClusterName == cluster }
-		placement := d.Labels[clusterv1beta1.PlacementLabel]
-		if slices.ContainsFunc(d.Status.Decisions, names) && !slices.Contains(placements, placement) {
+		placement := rule.PlacementOf(d)
+		if slices.Contains(rule.DecidedClusters(d), cluster) && !slices.Contains(placements, placement) {
 			placements = append(placements, placement)
 		}
 	}, client.InNamespace(namespace))

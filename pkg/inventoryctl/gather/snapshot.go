@@ -24,13 +24,9 @@ import (
 // Snapshot is everything that the rule reads, of one namespace or of all. Of
 // ClusterProfiles it has only their owners.
 type Snapshot struct {
-	Hidden rule.Hidden
-
-	// Settings are those of the manager.
-	Settings settings.Settings
-
-	// HiddenProfiles is true if ClusterProfiles may not be read.
+	Hidden         rule.Hidden
 	HiddenProfiles bool
+	Settings       settings.Settings
 
 	// Profiles by pair: the namespace, and as name the cluster.
 	Profiles map[types.NamespacedName]*inventoryv1alpha1.ClusterProfile

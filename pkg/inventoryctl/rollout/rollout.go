@@ -88,7 +88,6 @@ type Report struct {
 	// Messages are what Open Cluster Management says about the rollout to each Placement.
 	Messages []string `json:"messages,omitempty"`
 
-	// NotVisible names the kinds that the reader may not read.
 	NotVisible []string `json:"notVisible,omitempty"`
 }
 
@@ -104,11 +103,12 @@ func (f *Facts) Report(now time.Time) Report {
 	if f.HiddenAddons {
 		r.NotVisible = append(r.NotVisible, "ManagedClusterAddOns")
 	}
-	deadline := f.deadline()
+	definition := cmp.Or(f.Definition, &addonv1beta1.ClusterManagementAddOn{})
+	deadline := shortestDeadline(definition)
 	counts := map[Count]int{}
 	youngest := time.Time{}
 	for _, c := range f.clusters {
-		state := f.stateOf(c.agent, r.Targets)
+		state := stateOf(c.agent, r.Targets)
 		counts[Count{Revision: c.agent.Revision, State: state}]++
 		switch state {
 		case agents.Completed:
@@ -139,13 +139,13 @@ func (f *Facts) Report(now time.Time) Report {
 			cmp.Compare(slices.Index(agents.States(), a.State), slices.Index(agents.States(), b.State)))
 	})
 	slices.SortFunc(r.Failed, func(a, b Failure) int { return cmp.Compare(a.Cluster, b.Cluster) })
-	r.Messages = f.messages()
+	r.Messages = messages(definition)
 	return r
 }
 
 // stateOf is the state of an agent in this rollout: one that completed another revision waits,
 // unless its addon names that revision itself.
-func (f *Facts) stateOf(agent agents.Agent, targets []string) agents.State {
+func stateOf(agent agents.Agent, targets []string) agents.State {
 	if agent.State == agents.Completed && !agent.OwnChoice && len(targets) > 0 &&
 		!slices.Contains(targets, agent.Revision) {
 		return agents.Waiting
@@ -160,12 +160,9 @@ func (c cluster) failure(why string) Failure {
 	return Failure{Cluster: c.name, Revision: c.agent.Revision, Why: why}
 }
 
-// deadline is the shortest progressDeadline of a rollout; 0 if none has one.
-func (f *Facts) deadline() (shortest time.Duration) {
-	if f.Definition == nil {
-		return 0
-	}
-	for _, placement := range f.Definition.Spec.InstallStrategy.Placements {
+// shortestDeadline is the shortest progressDeadline of a rollout; 0 if none has one.
+func shortestDeadline(definition *addonv1beta1.ClusterManagementAddOn) (shortest time.Duration) {
+	for _, placement := range definition.Spec.InstallStrategy.Placements {
 		strategy := placement.RolloutStrategy
 		var text string
 		switch {
@@ -184,12 +181,8 @@ func (f *Facts) deadline() (shortest time.Duration) {
 	return shortest
 }
 
-func (f *Facts) messages() []string {
-	if f.Definition == nil {
-		return nil
-	}
-	var messages []string
-	for _, progression := range f.Definition.Status.InstallProgressions {
+func messages(definition *addonv1beta1.ClusterManagementAddOn) (messages []string) {
+	for _, progression := range definition.Status.InstallProgressions {
 		found := meta.FindStatusCondition(
 			progression.Conditions, addonv1beta1.ManagedClusterAddOnConditionProgressing)
 		if found != nil && found.Message != "" {

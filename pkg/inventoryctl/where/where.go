@@ -10,15 +10,14 @@ import (
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 )
 
-// Condition is one condition on a property.
-type Condition struct {
+type condition struct {
 	property string
 	values   *regexp.Regexp // nil if any value will do
 	negated  bool
 }
 
 // Conditions must all hold.
-type Conditions []Condition
+type Conditions []condition
 
 // Parse reads conditions: NAME=PATTERN and NAME!=PATTERN compare the value, where * stands for any
 // text and ? for one character, and NAME and !NAME ask whether the property exists. As with label
@@ -35,9 +34,9 @@ func Parse(texts []string) (Conditions, error) {
 	return all, nil
 }
 
-func parse(text string) (Condition, error) {
+func parse(text string) (condition, error) {
 	name, pattern, hasPattern := strings.Cut(text, "=")
-	var c Condition
+	var c condition
 	if hasPattern {
 		name, c.negated = strings.CutSuffix(name, "!")
 		c.values = glob(strings.TrimPrefix(pattern, "=")) // == is =, as in label selectors
@@ -45,7 +44,7 @@ func parse(text string) (Condition, error) {
 		name, c.negated = strings.CutPrefix(name, "!")
 	}
 	if c.property = strings.TrimSpace(name); c.property == "" {
-		return Condition{}, fmt.Errorf("%q names no property: write NAME=PATTERN, NAME!=PATTERN, NAME or !NAME", text)
+		return condition{}, fmt.Errorf("%q names no property: write NAME=PATTERN, NAME!=PATTERN, NAME or !NAME", text)
 	}
 	return c, nil
 }

@@ -7,6 +7,7 @@ import (
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection/rule"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/decide"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/docs"
 )
@@ -77,9 +78,7 @@ func splits(placement *clusterv1beta1.Placement) string {
 	if n := placement.Status.NumberOfSelectedClusters; n > sliceSize {
 		reasons = append(reasons, fmt.Sprintf("chooses %d clusters", n))
 	}
-	groups := placement.Spec.DecisionStrategy.GroupStrategy
-	size := groups.ClustersPerDecisionGroup.String()
-	if len(groups.DecisionGroups) > 0 || size != "100%" && size != "" && size != "0" {
+	if rule.IsGrouped(placement) {
 		reasons = append(reasons, "has decision groups")
 	}
 	return strings.Join(reasons, " and ")
