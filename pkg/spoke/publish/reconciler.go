@@ -59,15 +59,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		result.RequeueAfter = kube.StaleAfter
 	}
 	seen.property = live
-	want := desiredClaim(seen, r.api.Version)
-	switch {
-	case isAsDesired(want, seen.claim):
-	case want != nil && seen.claim == nil:
-		err = r.create(ctx, want)
-	case want != nil:
-		err = r.patch(ctx, want, seen.claim)
-	default:
-		err = r.prune(ctx, seen.claim)
+	if want := desiredClaim(seen, r.api.Version); !isAsDesired(want, seen.claim) {
+		err = r.write(ctx, seen.claim, want)
 	}
 	if fight := (&kube.ContestedError{}); errors.As(err, &fight) {
 		return reconcile.Result{RequeueAfter: fight.Wait}, nil
@@ -92,64 +85,57 @@ func (r *Reconciler) observe(ctx context.Context, name string) (seen observed, e
 	return seen, err
 }
 
-func (r *Reconciler) create(ctx context.Context, claim *clusterv1alpha1.ClusterClaim) error {
-	return r.write(ctx, change{what: "created", claim: claim}, func(ctx context.Context) error {
-		return r.writer.Create(ctx, claim)
-	})
-}
-
-func (r *Reconciler) patch(ctx context.Context, want, current *clusterv1alpha1.ClusterClaim) error {
-	changed := change{what: "changed", claim: want, before: current.ResourceVersion}
-	return r.write(ctx, changed, func(ctx context.Context) error {
-		return r.writer.Patch(ctx, want, client.MergeFromWithOptions(current, client.MergeFromWithOptimisticLock{}))
-	})
-}
-
-// prune deletes a claim of ours whose property is gone or must not be published. The
-// optimistic lock protects a claim that another client has taken over meanwhile.
-func (r *Reconciler) prune(ctx context.Context, claim *clusterv1alpha1.ClusterClaim) error {
-	removal := change{what: "deleted", repair: kube.Remove, claim: claim, before: claim.ResourceVersion}
-	return r.write(ctx, removal, func(ctx context.Context) error {
-		return client.IgnoreNotFound(r.writer.Delete(ctx, claim,
-			client.Preconditions{UID: &claim.UID, ResourceVersion: &claim.ResourceVersion}))
-	})
-}
-
-// change is a write of a claim.
-type change struct {
-	what   string
-	repair kube.Write
-	claim  *clusterv1alpha1.ClusterClaim
-	before string // the version to change; empty if there is no claim
-}
-
-// write does not start a write after ctx has ended, and does not cancel one that has
-// started: a canceled request may still take effect. It also pauses before repairing a
-// claim that another client keeps changing.
-func (r *Reconciler) write(ctx context.Context, w change, do func(context.Context) error) error {
+// write creates, changes or deletes a claim: current is nil if there is none, and want is nil if there must be none,
+// because the property is gone or must not be published. It does not start a write after ctx has ended, and does not
+// cancel one that has started: a canceled request may still take effect. It also pauses before repairing a claim that
+// another client keeps changing.
+func (r *Reconciler) write(ctx context.Context, current, want *clusterv1alpha1.ClusterClaim) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if err := r.brake.Check(w.claim.Name, w.repair, w.before, r.clock.Now()); err != nil {
+	claim, kind, before := want, kube.Rewrite, ""
+	if current != nil {
+		before = current.ResourceVersion
+	}
+	if want == nil {
+		claim, kind = current, kube.Remove
+	}
+	if err := r.brake.Check(claim.Name, kind, before, r.clock.Now()); err != nil {
 		return err
 	}
 	finishing, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
 	defer cancel()
-	if err := do(finishing); err != nil {
+	what, err := r.send(finishing, current, want)
+	if err != nil {
 		if apierrors.IsConflict(err) {
-			r.brake.Lost(w.claim.Name, w.repair, w.before, r.clock.Now())
-			r.expected.Conflicted(w.claim, r.clock.Now())
+			r.brake.Lost(claim.Name, kind, before, r.clock.Now())
+			r.expected.Conflicted(claim, r.clock.Now())
 		}
-		return fmt.Errorf("ClusterClaim %s could not be %s: %w", w.claim.Name, w.what, err)
+		return fmt.Errorf("ClusterClaim %s could not be %s: %w", claim.Name, what, err)
 	}
-	after := w.claim.ResourceVersion
-	if w.repair == kube.Remove {
-		after = ""
-		r.expected.Deleted(w.claim, r.clock.Now())
+	after := ""
+	if want == nil {
+		r.expected.Deleted(claim, r.clock.Now())
 	} else {
-		r.expected.Wrote(w.claim, r.clock.Now())
+		after = want.ResourceVersion
+		r.expected.Wrote(claim, r.clock.Now())
 	}
-	r.brake.Wrote(w.claim.Name, w.repair, w.before, after, r.clock.Now())
-	log.FromContext(ctx).V(2).Info("Wrote ClusterClaim", "claim", w.claim.Name, "outcome", w.what)
+	r.brake.Wrote(claim.Name, kind, before, after, r.clock.Now())
+	log.FromContext(ctx).V(2).Info("Wrote ClusterClaim", "claim", claim.Name, "outcome", what)
 	return nil
+}
+
+// send sends the request of a write, whose optimistic lock protects a claim that another client has taken over
+// meanwhile.
+func (r *Reconciler) send(ctx context.Context, current, want *clusterv1alpha1.ClusterClaim) (what string, err error) {
+	switch {
+	case current == nil:
+		return "created", r.writer.Create(ctx, want)
+	case want == nil:
+		return "deleted", client.IgnoreNotFound(r.writer.Delete(ctx, current,
+			client.Preconditions{UID: &current.UID, ResourceVersion: &current.ResourceVersion}))
+	default:
+		lock := client.MergeFromWithOptimisticLock{}
+		return "changed", r.writer.Patch(ctx, want, client.MergeFromWithOptions(current, lock))
+	}
 }

@@ -427,24 +427,35 @@ func TestAnEditWaitsForTheCache(t *testing.T) {
 }
 
 func TestWriteIsFinishedButNotStartedAfterTheEnd(t *testing.T) {
-	r := &Reconciler{clock: clocktesting.NewFakePassiveClock(time.Unix(1_000_000, 0))}
-	changed := change{what: "changed", claim: &clusterv1alpha1.ClusterClaim{}}
 	ctx, cancel := context.WithCancel(t.Context())
-	err := r.write(ctx, changed, func(ctx context.Context) error {
+	writer := &creator{}
+	r := &Reconciler{clock: clocktesting.NewFakePassiveClock(time.Unix(1_000_000, 0)), writer: writer}
+	writer.create = func(ctx context.Context) error {
 		cancel()
 		return ctx.Err()
-	})
-	if err != nil {
+	}
+	if err := r.write(ctx, nil, &clusterv1alpha1.ClusterClaim{}); err != nil {
 		t.Errorf("a write under way was broken off: %v", err)
 	}
 	begun := false
-	err = r.write(ctx, changed, func(context.Context) error {
+	writer.create = func(context.Context) error {
 		begun = true
 		return nil
-	})
+	}
+	err := r.write(ctx, nil, &clusterv1alpha1.ClusterClaim{})
 	if begun || !errors.Is(err, context.Canceled) {
 		t.Errorf("begun = %v, error = %v; want false, %v", begun, err, context.Canceled)
 	}
+}
+
+// creator creates as a test says.
+type creator struct {
+	client.Writer
+	create func(context.Context) error
+}
+
+func (c *creator) Create(ctx context.Context, _ client.Object, _ ...client.CreateOption) error {
+	return c.create(ctx)
 }
 
 // A claim that another client keeps changing is repaired at a bounded rate; a change of its
