@@ -27,16 +27,6 @@ const (
 	exitUsage
 )
 
-const (
-	// hookTimeout limits each of the hook's two attempts to delete the claims.
-	// Together with the wait for the agent they stay within the Job's deadline.
-	hookTimeout = 45 * time.Second
-
-	// hookSettle is the hook's pause before the second attempt if no agent
-	// acknowledged.
-	hookSettle = 2 * time.Second
-)
-
 // Main runs the command line until it is done or ctx ends, and returns the exit
 // code. A failure is one line on stderr that says what is wrong and where.
 func Main(ctx context.Context, args []string, stderr io.Writer) int {
@@ -121,8 +111,6 @@ func Cleanup(ctx context.Context, opts CleanupOptions) error {
 		InstallNamespace: opts.InstallNamespace,
 		Addon:            types.UID(opts.AddonUID),
 		AgentTimeout:     opts.Timeout,
-		Timeout:          hookTimeout,
-		Settle:           hookSettle,
 		Clock:            clock.RealClock{},
 	}
 	return hook.Run(ctx)

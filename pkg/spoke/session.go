@@ -145,10 +145,16 @@ func (s *session) newManager(ctx context.Context) (manager.Manager, error) {
 
 // shown is what of a situation is reported.
 func (s *session) shown(now situation) report.Situation {
+	lack := ""
+	if now.hubProblem != "" {
+		lack = fmt.Sprintf("The Secret %s/%s on the cluster cannot be used: %s. The agent continues with the previous one; "+
+			"delete the Secret to have the klusterlet recreate it.",
+			s.opts.InstallNamespace, contract.HubKubeconfigSecret, now.hubProblem)
+	}
 	return report.Situation{
 		API:      now.api,
 		Stopped:  now.removed,
-		Problem:  s.kubeconfigProblem(now),
+		Problem:  lack,
 		Reserved: s.opts.ReservedProperties,
 		Limit:    report.Limit{Custom: s.opts.ClaimLimit, ReservedSuffixes: s.opts.ReservedClaimSuffixes},
 	}
@@ -190,16 +196,6 @@ func newHub(cfg *rest.Config, clusterName string, logger logr.Logger) (cluster.C
 			},
 		}
 	})
-}
-
-// kubeconfigProblem says what is wrong with the Secret that holds the hub's kubeconfig.
-func (s *session) kubeconfigProblem(now situation) string {
-	if now.hubProblem == "" {
-		return ""
-	}
-	return fmt.Sprintf("The Secret %s/%s on the cluster cannot be used: %s. The agent continues with the previous one; "+
-		"delete the Secret to have the klusterlet recreate it.",
-		s.opts.InstallNamespace, contract.HubKubeconfigSecret, now.hubProblem)
 }
 
 func staticMapper(*rest.Config, *http.Client) (meta.RESTMapper, error) {

@@ -66,11 +66,6 @@ type sessions struct {
 	hubProblem string
 }
 
-var (
-	errNotReady = errors.New("the caches of the spoke have not synced")
-	errNoHub    = errors.New("there has been no usable kubeconfig of the hub yet, so nothing is reported there")
-)
-
 func newSessions(observers observers, run runFunc, informers cache.Informers) *sessions {
 	stop, stopped := make(chan struct{}), make(chan struct{})
 	return &sessions{
@@ -219,7 +214,7 @@ func (s *sessions) StopPublishing(ctx context.Context) error {
 // nothing from the spoke is ready at once.
 func (s *sessions) Ready(*http.Request) error {
 	if !s.ready.Load() {
-		return errNotReady
+		return errors.New("the caches of the spoke have not synced")
 	}
 	return nil
 }
@@ -228,7 +223,7 @@ func (s *sessions) Ready(*http.Request) error {
 // cannot report otherwise, but its readiness is visible on the hub.
 func (s *sessions) Reporting(*http.Request) error {
 	if !s.hubKnown.Load() {
-		return errNoHub
+		return errors.New("there has been no usable kubeconfig of the hub yet, so nothing is reported there")
 	}
 	return nil
 }

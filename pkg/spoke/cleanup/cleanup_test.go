@@ -56,8 +56,8 @@ func newBench(t *testing.T) *bench {
 	}}
 	b.hook = &Hook{
 		Client: wired, InstallNamespace: b.admin.Namespace("agent", nil), Addon: "u1",
-		AgentTimeout: 10 * time.Second, Timeout: 20 * time.Second, Settle: time.Minute,
-		Clock: hasty{testingclock.NewFakeClock(time.Now())},
+		AgentTimeout: 10 * time.Second,
+		Clock:        hasty{testingclock.NewFakeClock(time.Now())},
 	}
 	return b
 }

@@ -34,24 +34,24 @@ type Hook struct {
 	// agent is running or reachable, and the claims are deleted anyway.
 	AgentTimeout time.Duration
 
-	// Timeout limits each of at most two attempts to delete the claims.
-	Timeout time.Duration
-
-	// Settle is the pause before the second attempt if no agent acknowledged: an
-	// agent that stops late may have created another claim.
-	Settle time.Duration
-
 	// Clock provides the time between attempts.
 	Clock clock.Clock
 }
 
-// pollInterval is the pause between two attempts of the hook.
-const pollInterval = 200 * time.Millisecond
+const (
+	// pollInterval is the pause between two attempts of the hook.
+	pollInterval = 200 * time.Millisecond
 
-var (
-	errNoAnswer   = errors.New("the agent has not acknowledged the request in the marker")
-	errClaimsLeft = errors.New("marked ClusterClaims still exist, or were recreated by an agent that did not stop")
+	// deletionTimeout limits each of at most two attempts to delete the claims. Together with the
+	// wait for the agent they stay within the Job's deadline.
+	deletionTimeout = 45 * time.Second
+
+	// settle is the pause before the second attempt if no agent acknowledged: an agent that stops
+	// late may have created another claim.
+	settle = 2 * time.Second
 )
+
+var errClaimsLeft = errors.New("marked ClusterClaims still exist, or were recreated by an agent that did not stop")
 
 // Run stops the agent and deletes the claims. It returns nil once no claim of this
 // addon is left.
@@ -61,7 +61,7 @@ func (h *Hook) Run(ctx context.Context) error {
 		return err
 	}
 	select {
-	case <-h.Clock.After(h.Settle):
+	case <-h.Clock.After(settle):
 	case <-ctx.Done():
 	}
 	return h.deleteClaims(ctx)
@@ -97,7 +97,7 @@ func (h *Hook) request(ctx context.Context) error {
 			return fmt.Errorf("writing the marker: %w", err)
 		}
 	}
-	return errNoAnswer
+	return errors.New("the agent has not acknowledged the request in the marker")
 }
 
 // marker reads the marker by a list, because the hook of a hosted agent has the agent's
@@ -117,7 +117,7 @@ func (h *Hook) marker(ctx context.Context) (*corev1.ConfigMap, error) {
 
 // deleteClaims deletes the marked claims until none is left.
 func (h *Hook) deleteClaims(ctx context.Context) error {
-	return h.retry(ctx, h.Timeout, func(ctx context.Context) error {
+	return h.retry(ctx, deletionTimeout, func(ctx context.Context) error {
 		claims := &clusterv1alpha1.ClusterClaimList{}
 		err := h.Client.List(ctx, claims, client.MatchingLabels{contract.LabelManagedBy: contract.ManagedBy})
 		if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
@@ -130,21 +130,15 @@ func (h *Hook) deleteClaims(ctx context.Context) error {
 			return nil
 		}
 		for i := range claims.Items {
-			if err := h.deleteClaim(ctx, &claims.Items[i]); err != nil {
-				return err
+			claim := &claims.Items[i]
+			err := h.Client.Delete(ctx, claim, client.Preconditions{UID: &claim.UID, ResourceVersion: &claim.ResourceVersion})
+			if client.IgnoreNotFound(err) != nil {
+				return fmt.Errorf("deleting ClusterClaim %s: %w", claim.Name, err)
 			}
+			log.FromContext(ctx).V(1).Info("Deleted ClusterClaim", "claim", claim.Name)
 		}
 		return errClaimsLeft
 	})
-}
-
-func (h *Hook) deleteClaim(ctx context.Context, claim *clusterv1alpha1.ClusterClaim) error {
-	err := h.Client.Delete(ctx, claim, client.Preconditions{UID: &claim.UID, ResourceVersion: &claim.ResourceVersion})
-	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("deleting ClusterClaim %s: %w", claim.Name, err)
-	}
-	log.FromContext(ctx).V(1).Info("Deleted ClusterClaim", "claim", claim.Name)
-	return nil
 }
 
 // retry repeats an attempt until it succeeds or the timeout expires, and returns

@@ -46,8 +46,7 @@ type Options struct {
 	// have synced.
 	Hub cluster.Cluster
 
-	// Metrics show the last report; nil disables them.
-	Metrics *Metrics
+	Metrics *Metrics // of the last report
 }
 
 // Add adds the controller to a manager of the spoke. The manager must be stopped

@@ -9,19 +9,10 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/spoke/property"
 )
 
-// The reasons of the events on ClusterProperties; docs/events.md has their table.
+// The reasons of the events on published ClusterProperties; those of others are in notPublished.
 const (
-	reasonNameReserved    = "NameReserved"
-	reasonValueEmpty      = "ValueEmpty"
-	reasonValueTooLong    = "ValueTooLong"
-	reasonValueNotText    = "ValueNotText"
-	reasonClaimTaken      = "ClaimTaken"
-	reasonClaimSpokeOnly  = "ClaimSpokeOnly"
-	reasonClaimNotWritten = "ClaimNotWritten"
-	reasonClaimOutdated   = "ClaimOutdated"
-
-	// reasonClaimLimit is that of the condition, too.
-	reasonClaimLimit = contract.ReasonClaimLimitExceeded
+	reasonClaimOutdated = "ClaimOutdated"
+	reasonClaimLimit    = contract.ReasonClaimLimitExceeded // that of the condition, too
 )
 
 // whyOutdated is why the hub has another value than the property.
@@ -84,14 +75,14 @@ func outdatedClaims(seen observed) map[string]bool {
 // labelled to stay on the spoke.
 var notPublished = map[string]struct{ reason, remedy string }{
 	string(property.ObstacleReserved): {
-		reasonNameReserved, " for other components. Create a ClusterProperty with another name.",
+		"NameReserved", " for other components. Create a ClusterProperty with another name.",
 	},
-	string(property.ObstacleEmpty):   {reasonValueEmpty, ". Set spec.value."},
-	string(property.ObstacleTooLong): {reasonValueTooLong, ". Shorten spec.value."},
-	string(property.ObstacleNotText): {reasonValueNotText, ". Set spec.value to text."},
-	whyTaken:                         {reasonClaimTaken, ". Delete that ClusterClaim, or use another name."},
-	whyClaimSpokeOnly:                {reasonClaimSpokeOnly, ". Remove that label from the ClusterClaim."},
-	whyNotWritten:                    {reasonClaimNotWritten, "."},
+	string(property.ObstacleEmpty):   {"ValueEmpty", ". Set spec.value."},
+	string(property.ObstacleTooLong): {"ValueTooLong", ". Shorten spec.value."},
+	string(property.ObstacleNotText): {"ValueNotText", ". Set spec.value to text."},
+	whyTaken:                         {"ClaimTaken", ". Delete that ClusterClaim, or use another name."},
+	whyClaimSpokeOnly:                {"ClaimSpokeOnly", ". Remove that label from the ClusterClaim."},
+	whyNotWritten:                    {"ClaimNotWritten", "."},
 }
 
 // eventNote says why a property is not published, and what its owner may do.

@@ -102,7 +102,7 @@ func noticesOf(reason string, names ...string) []notice {
 
 func TestEventsTakeTurnsAndAreRepeatedLater(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
-	current := append(noticesOf(reasonClaimLimit, "a", "b"), noticesOf(reasonValueEmpty, "z", "y", "x")...)
+	current := append(noticesOf(reasonClaimLimit, "a", "b"), noticesOf("ValueEmpty", "z", "y", "x")...)
 	names := func(due []notice) string {
 		var all []string
 		for _, n := range due {
@@ -120,7 +120,7 @@ func TestEventsTakeTurnsAndAreRepeatedLater(t *testing.T) {
 	if got := names(due); got != "z x a b" || next != time.Hour {
 		t.Errorf("after y, due %q, the next in %s; want z first", got, next)
 	}
-	if due, _ = history.due(noticesOf(reasonValueTooLong, "y"), now); names(due) != "y" {
+	if due, _ = history.due(noticesOf("ValueTooLong", "y"), now); names(due) != "y" {
 		t.Errorf("another reason is not due: %v", due)
 	}
 	if due, _ = history.due(current, now.Add(time.Hour)); names(due) != "z x y a b" {

@@ -7,18 +7,8 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/version"
 )
 
-// The states of a property in the metrics.
-const (
-	statePublished = "Published"
-	stateCutOff    = "CutOff"
-	stateSpokeOnly = "SpokeOnly"
-	stateLeftOut   = "LeftOut"
-)
-
-func states() []string { return []string{statePublished, stateCutOff, stateSpokeOnly, stateLeftOut} }
-
 // Metrics are the agent's own, as of its last report; docs/metrics.md has their table. It
-// is a prometheus.Collector. A nil one counts nothing.
+// is a prometheus.Collector.
 type Metrics struct {
 	properties *prometheus.GaugeVec
 	build      prometheus.Collector
@@ -34,7 +24,7 @@ func NewMetrics() *Metrics {
 		build: kube.BuildInfo("cluster_inventory_agent_build_info", "The version of the agent; always 1.",
 			version.Get().Labels()),
 	}
-	m.show(nil)
+	m.show(count(observed{}))
 	return m
 }
 
@@ -52,11 +42,8 @@ func (m *Metrics) Collect(into chan<- prometheus.Metric) {
 
 // show sets how many properties are in each state.
 func (m *Metrics) show(counts map[string]int) {
-	if m == nil {
-		return
-	}
-	for _, state := range states() {
-		m.properties.WithLabelValues(state).Set(float64(counts[state]))
+	for state, properties := range counts {
+		m.properties.WithLabelValues(state).Set(float64(properties))
 	}
 }
 
@@ -64,7 +51,7 @@ func (m *Metrics) show(counts map[string]int) {
 func count(seen observed) map[string]int {
 	result := compare(seen)
 	return map[string]int{
-		statePublished: result.published - result.cutOff, stateCutOff: result.cutOff,
-		stateSpokeOnly: len(result.spokeOnly), stateLeftOut: len(result.leftOut),
+		"Published": result.published - result.cutOff, "CutOff": result.cutOff,
+		"SpokeOnly": len(result.spokeOnly), "LeftOut": len(result.leftOut),
 	}
 }

@@ -54,7 +54,7 @@ func newBench(t *testing.T) *bench {
 	b.admin.MustCreate(b.addon)
 	b.reconciler = &Reconciler{
 		situation: Situation{API: property.API{Version: "v1alpha1"}, Limit: Limit{Custom: 20}}, addonUID: b.addon.UID,
-		clock: b.clock,
+		metrics: NewMetrics(), clock: b.clock,
 		spoke: wired, hub: wired, status: wired.Status(),
 	}
 	return b
