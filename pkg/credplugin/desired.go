@@ -188,7 +188,7 @@ func claimsOf(token string) claims {
 		return claims{}
 	}
 	var found claims
-	if err := json.Unmarshal(payload, &found); err != nil {
+	if json.Unmarshal(payload, &found) != nil {
 		return claims{}
 	}
 	return found
@@ -210,10 +210,7 @@ func expiryOf(found claims, annotation string) time.Time {
 	if found.Expiry > 0 {
 		return time.Unix(int64(found.Expiry), 0)
 	}
-	expiry, err := time.Parse(time.RFC3339, annotation)
-	if err != nil {
-		return time.Time{}
-	}
+	expiry, _ := time.Parse(time.RFC3339, annotation) // the zero time if it is none
 	return expiry
 }
 
@@ -221,18 +218,11 @@ func expiryOf(found claims, annotation string) time.Time {
 // maxCache from now, whichever is earlier, but not sooner than minCache from now
 // and never after the expiry.
 func askAgain(expiry, now time.Time, maxCache time.Duration) time.Time {
-	again := now.Add(maxCache)
-	if expiry.IsZero() || again.Before(expiry.Add(-skew)) {
-		return again
+	if expiry.IsZero() {
+		return now.Add(maxCache)
 	}
-	soonest := now.Add(min(minCache, maxCache))
-	if early := expiry.Add(-skew); early.After(soonest) {
-		return early
-	}
-	if soonest.Before(expiry) {
-		return soonest
-	}
-	return expiry
+	left := expiry.Sub(now)
+	return now.Add(min(maxCache, max(left-skew, minCache), left))
 }
 
 // lookAt says where the consumer finds out why there is no valid copy: events of its own

@@ -39,7 +39,6 @@ type Failure struct {
 	Text string
 }
 
-// Error returns one line.
 func (f *Failure) Error() string { return f.Text }
 
 // failf returns a Failure whose text is one printable line, regardless of its arguments.

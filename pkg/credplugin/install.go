@@ -30,18 +30,14 @@ func install(dir string) (path string, err error) {
 	if err != nil {
 		return "", err
 	}
-	if err := fill(to, from); err != nil {
-		return "", errors.Join(err, os.Remove(to.Name()))
-	}
+	_, err = io.Copy(to, from)
+	err = errors.Join(err, to.Chmod(programMode), to.Sync(), to.Close())
 	path = filepath.Join(dir, programName)
-	if err := os.Rename(to.Name(), path); err != nil {
+	if err == nil {
+		err = os.Rename(to.Name(), path)
+	}
+	if err != nil {
 		return "", errors.Join(err, os.Remove(to.Name()))
 	}
 	return path, nil
-}
-
-// fill copies the program, makes the copy executable and closes it.
-func fill(to, from *os.File) error {
-	_, err := io.Copy(to, from)
-	return errors.Join(err, to.Chmod(programMode), to.Sync(), to.Close())
 }

@@ -65,7 +65,6 @@ type unusable struct {
 	error
 }
 
-// Unwrap returns the cause.
 func (u unusable) Unwrap() error { return u.error }
 
 // problem says what is wrong with the Secret that contains the kubeconfig, for people on

@@ -60,10 +60,8 @@ type UnservedError struct {
 	Err  error
 }
 
-// Error returns one line.
 func (e *UnservedError) Error() string { return "the hub does not serve " + e.Kind }
 
-// Unwrap returns the API server's error.
 func (e *UnservedError) Unwrap() error { return e.Err }
 
 // each calls take with every object of the kind of an empty list that the options select. hidden is

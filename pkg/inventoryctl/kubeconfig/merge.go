@@ -73,7 +73,6 @@ const (
 // TakenError says that a name is used by something else.
 type TakenError struct{ Kind, Name, By string }
 
-// Error returns one line.
 func (e *TakenError) Error() string {
 	return fmt.Sprintf("the %s %q belongs to %s", e.Kind, e.Name, e.By)
 }
