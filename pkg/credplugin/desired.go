@@ -232,16 +232,6 @@ func lookAt(namespace string, wanted account) string {
 		" or of the namespace's ManagedClusterSetBindings say why (kubectl events -n " + namespace + ")"
 }
 
-// missing is the failure if there is no copy.
-func missing(wanted account, in namespace) *Failure {
-	return failf(ExitNoSecret,
-		"there is no Secret %s/%s (namespace %s): no token of the ManagedServiceAccount %s was copied there. "+
-			"The hub's administrator gives that account the label %s=true and names %s in its annotation %s; "+
-			"if that was done, %s",
-		in.name, wanted.secret(), in.source, wanted,
-		contract.LabelSyncToProfile, in.name, contract.AnnotationSyncToNamespaces, lookAt(in.name, wanted))
-}
-
 // namespace is the namespace of the copy.
 type namespace struct {
 	name   string

@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 )
 
 const (
@@ -111,7 +113,12 @@ func (h *hub) failure(ctx context.Context, wanted account, err error) *Failure {
 	name := h.namespace.name + "/" + wanted.secret()
 	switch {
 	case apierrors.IsNotFound(err):
-		return missing(wanted, h.namespace)
+		return failf(ExitNoSecret,
+			"there is no Secret %s (namespace %s): no token of the ManagedServiceAccount %s was copied there. "+
+				"The hub's administrator gives that account the label %s=true and names %s in its annotation %s; "+
+				"if that was done, %s",
+			name, h.namespace.source, wanted, contract.LabelSyncToProfile, h.namespace.name,
+			contract.AnnotationSyncToNamespaces, lookAt(h.namespace.name, wanted))
 	case apierrors.IsForbidden(err):
 		return failf(ExitForbidden, "not allowed to read Secret %s (namespace %s): %v; "+
 			"grant the consumer %q on secrets with a Role and a RoleBinding in namespace %s",

@@ -3,6 +3,7 @@ package inventoryctl
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -75,12 +76,10 @@ func (o *options) namespace() (name, scope string, err error) {
 func (o *options) addOutput(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&o.format, "output", "o", show.FormatText, "output format: json or yaml (default: text)")
 	cmd.PreRunE = func(*cobra.Command, []string) error {
-		switch o.format {
-		case show.FormatText, show.FormatJSON, show.FormatYAML:
-			return nil
-		default:
+		if !slices.Contains([]string{show.FormatText, show.FormatJSON, show.FormatYAML}, o.format) {
 			return fmt.Errorf("--output: %q is neither json nor yaml", o.format)
 		}
+		return nil
 	}
 }
 

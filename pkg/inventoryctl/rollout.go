@@ -52,20 +52,9 @@ func (r *rolloutOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	report, err := r.read(ctx, hub)
-	if err != nil {
-		return err
-	}
-	if err := r.print(report); err != nil {
-		return err
-	}
-	for printed := report; r.watch && !report.IsDone(); {
-		select {
-		case <-ctx.Done():
-			return advise(ctx.Err(), hub.Host)
-		case <-time.After(r.interval):
-		}
-		if report, err = r.read(ctx, hub); err != nil {
+	for printed := (rollout.Report{}); ; { // no report equals this one, which has no lists
+		report, err := r.read(ctx, hub)
+		if err != nil {
 			return err
 		}
 		if !reflect.DeepEqual(report, printed) {
@@ -74,11 +63,18 @@ func (r *rolloutOptions) run(ctx context.Context) error {
 			}
 			printed = report
 		}
+		switch isLast := !r.watch || report.IsDone(); {
+		case isLast && (len(report.Failed) > 0 || report.Stalled):
+			return errMissing
+		case isLast:
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return advise(ctx.Err(), hub.Host)
+		case <-time.After(r.interval):
+		}
 	}
-	if len(report.Failed) > 0 || report.Stalled {
-		return errMissing
-	}
-	return nil
 }
 
 func (r *rolloutOptions) read(ctx context.Context, hub *gather.Hub) (rollout.Report, error) {

@@ -21,10 +21,8 @@ import (
 // Exit codes of the process.
 const (
 	exitOK = iota
-	// exitFailed: the command failed.
 	exitFailed
-	// exitUsage: the command line is wrong.
-	exitUsage
+	exitUsage // the command line is wrong
 )
 
 // Main runs the command line until it is done or ctx ends, and returns the exit

@@ -12,9 +12,9 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/duration"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/decide"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/inventoryctl/show"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
@@ -116,12 +116,7 @@ func Print(out io.Writer, d Description, now time.Time) error {
 		}
 		fmt.Fprintln(w, strings.TrimRight(strings.Join(cells, "\t"), "\t"))
 	}
-	since := func(at metav1.Time) string {
-		if at.IsZero() {
-			return "<unknown>"
-		}
-		return duration.HumanDuration(max(0, now.Sub(at.Time)))
-	}
+	since := func(at metav1.Time) string { return cmp.Or(show.Age(at.Time, now), "<unknown>") }
 	line("Cluster:", d.Cluster)
 	line("Namespace:", d.Namespace)
 	line("Manager:", cmp.Or(d.Manager, "<none>"))

@@ -53,7 +53,6 @@ type Wanted struct {
 	// Prefix begins the names of new entries.
 	Prefix string
 
-	// Exec returns the exec plugin of an account.
 	Exec func(account string) *clientcmdapi.ExecConfig
 }
 

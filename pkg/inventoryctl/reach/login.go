@@ -133,17 +133,14 @@ func (w Way) rights(ctx context.Context, config *rest.Config) []decide.Finding {
 		case answer.Status.Allowed:
 			answers = append(answers, ok(hopRights, "the account may "+kube.Shorten(inWords(q), shownBytes)))
 		default:
-			answers = append(answers,
-				problem(hopRights, "the account may not "+kube.Shorten(inWords(q), shownBytes), hintOfRights))
+			answers = append(answers, problem(hopRights, "the account may not "+kube.Shorten(inWords(q), shownBytes),
+				"the hub's administrator grants rights on the cluster, for instance with a ManifestWork"))
 		}
 	}
 	return answers
 }
 
-const (
-	hintOfRights = "the hub's administrator grants rights on the cluster, for instance with a ManifestWork"
-	silent       = "the cluster does not say what the account may do: "
-)
+const silent = "the cluster does not say what the account may do: "
 
 // anyRights counts what the account may do in addition to what every account may.
 func (w Way) anyRights(

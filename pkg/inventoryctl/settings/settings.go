@@ -30,7 +30,6 @@ type Settings struct {
 	// defaults. It is "" if there is none.
 	Problem string
 
-	// Limits are those of a profile's properties.
 	Limits profiles.Limits
 
 	// LabelAllow are the patterns of labels that the manager copies to profiles.

@@ -55,9 +55,9 @@ func (o ListOptions) Row(p *inventoryv1alpha1.ClusterProfile, gone bool) []strin
 	}
 	row = append(row, p.Name, p.Status.Version.Kubernetes, health, strings.Join(access, ","))
 	row = append(row, values...)
-	return append(row, age(newest, o.Now), inWords(p, contract.ProfileConditionJoined, "Yes", "No"),
+	return append(row, Age(newest, o.Now), inWords(p, contract.ProfileConditionJoined, "Yes", "No"),
 		p.Labels[contract.LabelClusterSet], strconv.Itoa(len(p.Status.Properties)), p.Spec.ClusterManager.Name,
-		age(p.CreationTimestamp.Time, o.Now))
+		Age(p.CreationTimestamp.Time, o.Now))
 }
 
 // inWords returns the word for a condition's status; "" if there is no condition.
@@ -94,9 +94,9 @@ func List(out io.Writer, rows [][]string, opts ListOptions) error {
 	return printTable(out, shown, rows, opts.Wide, opts.Headers)
 }
 
-// age returns how long ago a time was; "" for the zero time. A time that is yet to come by this
+// Age returns how long ago a time was; "" for the zero time. A time that is yet to come by this
 // machine's clock is now.
-func age(at, now time.Time) string {
+func Age(at, now time.Time) string {
 	if at.IsZero() {
 		return ""
 	}

@@ -11,14 +11,10 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
+// Names of the API.
 const (
-	// Group is the API group of ClusterProperty.
-	Group = "about.k8s.io"
-
-	// Kind is the kind of a ClusterProperty.
-	Kind = "ClusterProperty"
-
-	// CRDName is the name of its CustomResourceDefinition.
+	Group   = "about.k8s.io"
+	Kind    = "ClusterProperty"
 	CRDName = "clusterproperties." + Group
 )
 

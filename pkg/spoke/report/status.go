@@ -32,20 +32,15 @@ const (
 
 // Situation is what the condition and the events depend on, apart from properties and claims.
 type Situation struct {
-	// API is the ClusterProperty API that the spoke serves.
-	API property.API
+	API      property.API
+	Reserved property.Reserved
+	Limit    Limit
 
 	// Stopped says that publishing has ended.
 	Stopped bool
 
 	// Problem is reported before anything else, unless it is empty.
 	Problem string
-
-	// Reserved are the names that are not published.
-	Reserved property.Reserved
-
-	// Limit is the klusterlet's limit of claims.
-	Limit Limit
 }
 
 // observed is what the condition and the events depend on.
