@@ -80,7 +80,7 @@ func newInstallCommand() *cobra.Command {
 // in opts.Namespace of the given hub, wherever the program runs.
 func PrintFrom(ctx context.Context, opts *Options, config *rest.Config, now func() time.Time, out io.Writer) error {
 	return printFrom(ctx, opts, func() (*hub, error) {
-		return &hub{config: config, namespace: namespace{name: opts.Namespace, source: "from --namespace"}}, nil
+		return &hub{config: config, namespace: opts.Namespace, source: "from --namespace"}, nil
 	}, now, out)
 }
 

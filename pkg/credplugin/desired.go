@@ -232,12 +232,6 @@ func lookAt(namespace string, wanted account) string {
 		" or of the namespace's ManagedClusterSetBindings say why (kubectl events -n " + namespace + ")"
 }
 
-// namespace is the namespace of the copy.
-type namespace struct {
-	name   string
-	source string // where the name comes from, for error messages
-}
-
 // shown shortens text from outside for an error message.
 func shown(text string) string {
 	if len(text) > shownBytes {

@@ -28,7 +28,8 @@ const (
 // hub is the hub's API server and the consumer's namespace on it.
 type hub struct {
 	config    *rest.Config
-	namespace namespace
+	namespace string
+	source    string // where the namespace comes from, for error messages
 }
 
 // findHub returns the API server of the pod it runs in, else that of the
@@ -48,20 +49,21 @@ func findHub(requested string) (*hub, error) {
 				"and the kubeconfig cannot be used: %v", err, kubeconfigErr)
 		}
 	}
-	return &hub{config: config, namespace: findNamespace(requested, kubeconfig)}, nil
+	name, source := findNamespace(requested, kubeconfig)
+	return &hub{config: config, namespace: name, source: source}, nil
 }
 
-func findNamespace(requested string, kubeconfig clientcmd.ClientConfig) namespace {
+func findNamespace(requested string, kubeconfig clientcmd.ClientConfig) (name, source string) {
 	if requested != "" {
-		return namespace{name: requested, source: "from $NAMESPACE"}
+		return requested, "from $NAMESPACE"
 	}
 	if data, err := os.ReadFile(namespaceFile); err == nil && len(data) > 0 {
-		return namespace{name: strings.TrimSpace(string(data)), source: "of the pod"}
+		return strings.TrimSpace(string(data)), "of the pod"
 	}
 	if name, _, err := kubeconfig.Namespace(); err == nil && name != "" {
-		return namespace{name: name, source: "of the kubeconfig's context"}
+		return name, "of the kubeconfig's context"
 	}
-	return namespace{name: metav1.NamespaceDefault, source: "by default"}
+	return metav1.NamespaceDefault, "by default"
 }
 
 // secret reads the copy of an account's token.
@@ -71,7 +73,7 @@ func (h *hub) secret(ctx context.Context, wanted account) (*corev1.Secret, error
 		return nil, failf(ExitNoConfig, "the configuration for the hub's API server cannot be used: %v", err)
 	}
 	secret := &corev1.Secret{}
-	err = client.Get().Namespace(h.namespace.name).Resource("secrets").Name(wanted.secret()).Do(ctx).Into(secret)
+	err = client.Get().Namespace(h.namespace).Resource("secrets").Name(wanted.secret()).Do(ctx).Into(secret)
 	if err != nil {
 		return nil, h.failure(ctx, wanted, err)
 	}
@@ -110,19 +112,19 @@ func (h *hub) secretWithin(ctx context.Context, wanted account) (*corev1.Secret,
 
 // failure explains a failed read to the consumer's owner.
 func (h *hub) failure(ctx context.Context, wanted account, err error) *Failure {
-	name := h.namespace.name + "/" + wanted.secret()
+	name := h.namespace + "/" + wanted.secret()
 	switch {
 	case apierrors.IsNotFound(err):
 		return failf(ExitNoSecret,
 			"there is no Secret %s (namespace %s): no token of the ManagedServiceAccount %s was copied there. "+
 				"The hub's administrator gives that account the label %s=true and names %s in its annotation %s; "+
 				"if that was done, %s",
-			name, h.namespace.source, wanted, contract.LabelSyncToProfile, h.namespace.name,
-			contract.AnnotationSyncToNamespaces, lookAt(h.namespace.name, wanted))
+			name, h.source, wanted, contract.LabelSyncToProfile, h.namespace,
+			contract.AnnotationSyncToNamespaces, lookAt(h.namespace, wanted))
 	case apierrors.IsForbidden(err):
 		return failf(ExitForbidden, "not allowed to read Secret %s (namespace %s): %v; "+
 			"grant the consumer %q on secrets with a Role and a RoleBinding in namespace %s",
-			name, h.namespace.source, err, "get", h.namespace.name)
+			name, h.source, err, "get", h.namespace)
 	case apierrors.IsUnauthorized(err):
 		return failf(ExitForbidden, "the hub's API server %s does not accept the consumer's credentials, "+
 			"so Secret %s cannot be read: %v; check its service account or kubeconfig", h.config.Host, name, err)

@@ -11,15 +11,12 @@ import (
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 )
 
-// PropertyNames parses names of properties from a command line, each alone or several
-// separated by commas, and drops repetitions.
+// PropertyNames returns the names of properties on a command line without repetitions.
 func PropertyNames(given []string) []string {
 	var names []string
-	for _, list := range given {
-		for name := range strings.SplitSeq(list, ",") {
-			if name = strings.TrimSpace(name); name != "" && !slices.Contains(names, name) {
-				names = append(names, name)
-			}
+	for _, name := range given {
+		if name = strings.TrimSpace(name); name != "" && !slices.Contains(names, name) {
+			names = append(names, name)
 		}
 	}
 	return names

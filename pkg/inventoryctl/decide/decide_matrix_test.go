@@ -83,7 +83,7 @@ func TestMatrix(t *testing.T) {
 
 func TestPropertyNames(t *testing.T) {
 	want := []string{"b", "none", "a"}
-	if diff := cmp.Diff(want, PropertyNames([]string{"b,none", " a ", "b"})); diff != "" {
+	if diff := cmp.Diff(want, PropertyNames([]string{"b", "none", " a ", "b", ""})); diff != "" {
 		t.Errorf("names (-want +got):\n%s", diff)
 	}
 }

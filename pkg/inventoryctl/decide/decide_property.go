@@ -103,25 +103,13 @@ func isGeneral(reason string) bool {
 // names reports whether a text contains a name, not just as a part of a longer one. The agent
 // names the properties that it does not publish only in the message of its condition.
 func names(text, name string) bool {
-	isPart := func(c byte) bool {
-		return c == '.' || c == '-' || c == '/' || c == '_' ||
-			'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
+	isBetween := func(c rune) bool {
+		return !strings.ContainsRune(".-/_", c) &&
+			(c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9')
 	}
-	for from := 0; name != ""; {
-		at := strings.Index(text[from:], name)
-		if at < 0 {
-			return false
-		}
-		start, end := from+at, from+at+len(name)
-		// A sentence ends with a dot, which is followed by a space or nothing.
-		follows := end < len(text) && isPart(text[end]) &&
-			(text[end] != '.' || end+1 < len(text) && isPart(text[end+1]))
-		if (start == 0 || !isPart(text[start-1])) && !follows {
-			return true
-		}
-		from = start + 1
-	}
-	return false
+	// A sentence ends with a dot.
+	isName := func(word string) bool { return strings.TrimSuffix(word, ".") == name }
+	return slices.ContainsFunc(strings.FieldsFunc(text, isBetween), isName)
 }
 
 func (p PropertyFacts) claimStep(value string, found bool) Finding {

@@ -184,7 +184,8 @@ func (w Way) judge(t *trace, proxy, server *url.URL, status int, body string, er
 		hops = append(hops, ok(hopName, host+" is an address"))
 	}
 	if t.connected == "" {
-		return append(hops, problem(hopConnection, "no connection to "+server.Host+through+": "+reason(cmp.Or(err, t.dialErr)),
+		return append(hops, problem(hopConnection,
+			"no connection to "+server.Host+through+": "+reason(cmp.Or(err, t.dialErr)),
 			"see whether a firewall is in between, and whether the server runs"))
 	}
 	if !t.hasTLS && t.tlsErr == nil && err != nil {
