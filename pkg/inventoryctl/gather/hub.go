@@ -35,8 +35,8 @@ type Hub struct {
 	Progress func(kind string, count int)
 }
 
-// New returns the hub of a configuration, of which each request lists pageSize objects, or all if that is 0. It
-// sends no request.
+// New returns the hub of a configuration. A request lists up to pageSize objects, or all of them if that is 0. New
+// itself sends none.
 func New(cfg *rest.Config, pageSize int64) (*Hub, error) {
 	cfg = rest.CopyConfig(cfg)
 	cfg.QPS = -1 // the API server limits requests, which are sent one after the other
@@ -95,8 +95,8 @@ func each[T client.Object](
 	}
 }
 
-// read reads one object into obj, and returns it: nil if it does not exist, or if it is hidden, that is, the
-// reader may not read it.
+// read reads one object into obj and returns it, or nil if it does not exist or is hidden: the reader may not
+// read it.
 func read[T client.Object](
 	ctx context.Context, h *Hub, kind, namespace, name string, obj T,
 ) (found T, hidden bool, err error) {

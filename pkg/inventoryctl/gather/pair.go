@@ -229,8 +229,8 @@ func (h *Hub) Profile(ctx context.Context, namespace, name string) (*inventoryv1
 func (h *Hub) Decided(
 	ctx context.Context, namespace, placement string,
 ) (clusters map[string]bool, found, isDecided, hidden bool, err error) {
-	of, hidden, err := read(ctx, h, "Placements", namespace, placement, &clusterv1beta1.Placement{})
-	if of == nil {
+	object, hidden, err := read(ctx, h, "Placements", namespace, placement, &clusterv1beta1.Placement{})
+	if object == nil {
 		return nil, false, false, hidden, err
 	}
 	clusters = map[string]bool{}
