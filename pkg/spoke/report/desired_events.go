@@ -9,7 +9,8 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/spoke/property"
 )
 
-// The reasons of the events on published ClusterProperties; those of others are in notPublished.
+// The reasons of the events on ClusterProperties whose claim does not bring their value to the hub. All
+// others are in notPublished, and all are in the table of docs/events.md.
 const (
 	reasonClaimOutdated = "ClaimOutdated"
 	reasonClaimLimit    = contract.ReasonClaimLimitExceeded // that of the condition, too
