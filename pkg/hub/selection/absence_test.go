@@ -17,6 +17,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection/rule"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/watch"
 )
 
 // choosing returns a publishing Placement that chooses clusters, as OCM leaves it.
@@ -621,4 +622,27 @@ func (s *scene) absentAre(present map[string]rule.Group, before, after []string,
 		s.pair.Name = cluster
 		s.settlesAs(rule.No)
 	}
+}
+
+// While the CRD of Placements is restored, OCM deletes addons. This must not begin the time for which a Placement
+// may be missing, because afterward consumers need that time.
+func TestAnAddonThatGoesMakesNoPlacementCountAsDeleted(t *testing.T) {
+	other := ocmtest.ClusterWith("d", ocmtest.InSet("s"))
+	other.Spec.HubAcceptsClient = true
+	s := newScene(t, append(choosing("p", "c"), other, ocmtest.Addon("d"))...)
+	s.settlesAs(rule.Yes)
+	*s.cache.anewCRD, *s.live.anewCRD = rule.PlacementCRD, rule.PlacementCRD
+	for _, object := range []client.Object{
+		ocmtest.Publishing("p", 1), ocmtest.Slice("p-decision-1", "p"), ocmtest.Addon("c"),
+	} {
+		apitest.Must(t, s.cache.Delete(t.Context(), object))
+	}
+	_, _, err := s.definitions.Refresh(t.Context(), s.cache, rule.PlacementCRD)
+	apitest.Must(t, err)
+	s.settlesAs(rule.No) // nothing installs the addon
+	s.later(watch.RestoreTime + time.Second)
+	s.pair.Name = "d"
+	s.settlesAs(rule.Unknown)
+	s.later(10 * time.Second)
+	s.settlesAs(rule.Yes)
 }

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
+	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
@@ -111,6 +112,8 @@ func aFleet(b *testing.B, clusters int) *Rule {
 		}
 	}
 	cached := startCache(b, objs...)
+	apitest.Must(b, cached.IndexField(b.Context(), &clusterv1beta1.Placement{}, metav1.ObjectNameField,
+		func(obj client.Object) []string { return []string{obj.GetName()} })) // API servers select by name
 	r := newRule(cached, cached, clock.RealClock{})
 	apitest.Must(b, r.Prepare(b.Context()))
 	return r

@@ -264,6 +264,9 @@ func (r *Rule) observeAbsence(
 			return lost, nil, err
 		}
 	}
+	if result.Answer != rule.Yes && !rule.IsUnchosen(o, result) {
+		return lost, installs, nil // nothing rests on the lost ones
+	}
 	for _, name := range o.Lost {
 		key := types.NamespacedName{Namespace: pair.Namespace, Name: name}
 		placement, err := kube.Get(ctx, r.cache, key, &clusterv1beta1.Placement{})

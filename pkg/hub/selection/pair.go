@@ -117,6 +117,9 @@ func (r *Rule) Selected(ctx context.Context, pair types.NamespacedName, withdraw
 	return result, err
 }
 
+// reads is for how many different live reads rule.Settle may ask.
+const reads = 2
+
 // settle is rule.Settle with what is remembered about an absence, after another look at the cache once that has
 // lasted, and with the live reads for which it asks. wait is how long to wait first; 0 means not at all.
 func (r *Rule) settle(
@@ -128,15 +131,16 @@ func (r *Rule) settle(
 			memory, err = r.remember(ctx, pair, o, result)
 		}
 	}
+	if err != nil {
+		return o, result, 0, err
+	}
 	var live rule.Live
-	for err == nil {
+	for range 1 + reads {
 		s := rule.Settle(o, result, memory, live, longest)
+		var wait time.Duration
 		switch {
 		case s.ReadInstalls:
-			var wait time.Duration
-			if live.Installs, wait, err = r.liveInstalls(ctx, pair.Name, memory.Uninstalled); wait > 0 {
-				return o, result, wait, err
-			}
+			live.Installs, wait, err = r.liveInstalls(ctx, pair.Name, memory.Uninstalled)
 		case s.ReadSlices != nil:
 			live.Slices, err = r.live.placements(ctx, s.ReadSlices, r.live.recent(memory.Absent))
 		default:
@@ -146,8 +150,11 @@ func (r *Rule) settle(
 			}
 			return s.Observation, s.Result, s.Wait, nil
 		}
+		if wait > 0 || err != nil {
+			return o, result, wait, err
+		}
 	}
-	return o, result, 0, err
+	return o, result, settleTime, nil
 }
 
 // remember records what is absent for a pair, and returns what is remembered about it.
