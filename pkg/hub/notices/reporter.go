@@ -69,26 +69,20 @@ func NewReporter(
 // changes; zero means never.
 func (r *Reporter) Report(ctx context.Context, of types.NamespacedName, current []Notice) (time.Duration, error) {
 	now := r.clock.Now()
-	before, _ := r.scopes.Get(of)
-	d := decide(before.lastEvents, current, now)
-	if len(d.due) == 0 {
-		// A turn that still lies ahead is kept for what may be due by then: turns cannot be given back.
-		wait := max(0, before.turn.Sub(now))
-		if wait == 0 {
-			before.turn = time.Time{}
-		}
-		r.remember(of, scope{lastEvents: d.lastEvents, turn: before.turn})
-		return kube.Sooner(d.again, wait), nil
-	}
-	if before.turn.IsZero() {
+	s, _ := r.scopes.Get(of)
+	d := decide(s.lastEvents, current, now)
+	s.lastEvents = d.lastEvents
+	defer r.scopes.Update(of, func(scope, bool) (scope, bool) { return s, len(s.lastEvents) > 0 || !s.turn.IsZero() })
+	if len(d.due) > 0 && s.turn.IsZero() {
 		limiter := r.inNamespaces
 		if of.Namespace == "" {
 			limiter = r.onClusters
 		}
-		before.turn = now.Add(limiter.ReserveN(now, 1).DelayFrom(now))
+		s.turn = now.Add(limiter.ReserveN(now, 1).DelayFrom(now))
 	}
-	if wait := before.turn.Sub(now); wait > 0 {
-		r.remember(of, scope{lastEvents: d.lastEvents, turn: before.turn})
+	// A turn that still lies ahead is kept even if nothing is due, for what may be due by then: turns cannot
+	// be given back.
+	if wait := s.turn.Sub(now); wait > 0 {
 		return kube.Sooner(d.again, wait), nil
 	}
 	for _, next := range d.due {
@@ -97,22 +91,13 @@ func (r *Reporter) Report(ctx context.Context, of types.NamespacedName, current 
 			log.FromContext(ctx).Info("The event was refused, and is tried again when it would be repeated",
 				"reason", next.notice.Reason, "about", next.notice.Subject.Name, "error", err.Error())
 		} else if err != nil {
-			r.remember(of, scope{lastEvents: d.lastEvents, turn: before.turn}) // the next attempt needs no other
-			return 0, err
+			return 0, err // the next attempt needs no other turn
 		}
-		d.lastEvents[next.notice.topic()] = last
+		s.lastEvents[next.notice.topic()] = last
 		d.again = kube.Sooner(d.again, last.repeat.Sub(now))
 	}
-	r.remember(of, scope{lastEvents: d.lastEvents})
+	s.turn = time.Time{}
 	return d.again, nil
-}
-
-func (r *Reporter) remember(of types.NamespacedName, s scope) {
-	if len(s.lastEvents) == 0 && s.turn.IsZero() {
-		r.scopes.Forget(of)
-	} else {
-		r.scopes.Set(of, s)
-	}
 }
 
 // emit creates the event of a notice, unless its object is gone. A stable event that exists
