@@ -32,7 +32,7 @@ type Reconciler struct {
 	writer       client.Client
 	clock        clock.PassiveClock
 	sources      []Source
-	expectations *kube.Expectations
+	expectations kube.Expectations
 	held         kube.Debounce[held]
 }
 
@@ -46,10 +46,7 @@ type held struct {
 var statuses = []metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown}
 
 func newReconciler(reader client.Reader, writer client.Client, opts Options) *Reconciler {
-	return &Reconciler{
-		reader: reader, writer: writer, clock: opts.Clock, sources: opts.Sources,
-		expectations: &kube.Expectations{},
-	}
+	return &Reconciler{reader: reader, writer: writer, clock: opts.Clock, sources: opts.Sources}
 }
 
 // Reconcile writes the conditions that differ.
@@ -72,7 +69,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	write, again := decide(addon, all, r.reported(cluster, addon, now), now)
+	reported := r.hold(cluster, contract.ConditionPropertiesPublished, reportOf(addon).heldBack(), now)
+	write, again := decide(addon, all, reported, now)
 	if len(write) == 0 {
 		return reconcile.Result{RequeueAfter: again}, nil
 	}
@@ -97,37 +95,30 @@ func (r *Reconciler) observe(ctx context.Context, cluster string, now time.Time)
 		if err != nil {
 			return nil, fmt.Errorf("condition %s: %w", source.Type(), err)
 		}
-		since := r.heldSince(cluster, source.Type(), desired, now)
-		all = append(all, wanted{conditionType: source.Type(), Desired: desired, since: since})
+		all = append(all, r.hold(cluster, source.Type(), desired, now))
 	}
 	return all, nil
 }
 
-// reported returns the agent's report of a problem, if there is one.
-func (r *Reconciler) reported(cluster string, addon *addonv1beta1.ManagedClusterAddOn, now time.Time) wanted {
-	desired := reportOf(addon).heldBack()
-	since := r.heldSince(cluster, contract.ConditionPropertiesPublished, desired, now)
-	return wanted{conditionType: contract.ConditionPropertiesPublished, Desired: desired, since: since}
-}
-
-// heldSince records and returns since when a status has been held back.
-func (r *Reconciler) heldSince(cluster, conditionType string, desired *Desired, now time.Time) time.Time {
+// hold returns what a condition must be, and records since when its status has been held back.
+func (r *Reconciler) hold(cluster, conditionType string, desired *Desired, now time.Time) wanted {
+	w := wanted{conditionType: conditionType, Desired: desired, since: now}
 	isHeld := desired != nil && desired.HoldBack > 0
 	for _, status := range statuses {
 		if !isHeld || status != desired.Status {
 			r.held.Over(held{cluster, conditionType, status})
 		}
 	}
-	if !isHeld {
-		return now
+	if isHeld {
+		w.since = r.held.Since(held{cluster, conditionType, desired.Status}, now)
 	}
-	return r.held.Since(held{cluster, conditionType, desired.Status}, now)
+	return w
 }
 
 func (r *Reconciler) forget(cluster string) {
-	r.heldSince(cluster, contract.ConditionPropertiesPublished, nil, time.Time{})
+	r.hold(cluster, contract.ConditionPropertiesPublished, nil, time.Time{})
 	for _, source := range r.sources {
-		r.heldSince(cluster, source.Type(), nil, time.Time{})
+		r.hold(cluster, source.Type(), nil, time.Time{})
 	}
 }
 
