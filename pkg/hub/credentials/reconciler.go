@@ -101,18 +101,10 @@ func (r *Reconciler) isPresent(account types.NamespacedName, namespace string) b
 }
 
 // conclude reports what came of an account, and requeues it for the earliest time at which that may
-// change. A controller ignores RequeueAfter with an error, so the time is passed to the queue before:
-// an error in one namespace must not postpone, for instance, the token's expiry in another.
+// change: an error in one namespace must not postpone, for instance, the token's expiry in another.
 func (r *Reconciler) conclude(p plan, all effect) (reconcile.Result, error) {
 	r.report(p, all)
-	err := errors.Join(all.errs...)
-	if err == nil {
-		return reconcile.Result{RequeueAfter: all.again}, nil
-	}
-	if all.again > 0 {
-		r.accountTrigger.EnqueueAfter(p.key, all.again)
-	}
-	return reconcile.Result{}, err
+	return r.accountTrigger.Result(p.key, all.again, errors.Join(all.errs...))
 }
 
 // report remembers the account's problems for the condition, and for consumers. While something is

@@ -99,13 +99,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		}
 		return reconcile.Result{RequeueAfter: kube.Sooner(again, fight.Wait)}, nil
 	}
-	if err = cmp.Or(err, reportErr); err == nil {
-		return reconcile.Result{RequeueAfter: again}, nil
-	}
-	if again > 0 { // for an error, RequeueAfter is ignored
-		r.soon.EnqueueAfter(placement, again)
-	}
-	return reconcile.Result{}, err
+	return r.soon.Result(placement, again, cmp.Or(err, reportErr))
 }
 
 // observed holds the PlacementDecisions that matter for one Placement.

@@ -84,18 +84,24 @@ func (t *Trigger) EnqueueWithPriority(key types.NamespacedName, priority int) {
 	}
 }
 
-// EnqueueAfter requests a reconciliation of key after a delay, with PriorityNormal. A key
-// that is queued already keeps the shorter of its waits: so a reconciler that returns an
-// error, for which controllers ignore RequeueAfter, can still request a time.
-func (t *Trigger) EnqueueAfter(key types.NamespacedName, after time.Duration) {
+// Result returns the result of a reconciliation of key that asks for another one after a time, zero for
+// never, with PriorityNormal. A controller ignores RequeueAfter with an error, so the time is passed to the
+// queue before: a key that is queued already keeps the shorter of its waits.
+func (t *Trigger) Result(key types.NamespacedName, again time.Duration, err error) (reconcile.Result, error) {
+	if err == nil {
+		return reconcile.Result{RequeueAfter: again}, nil
+	}
 	t.mu.Lock()
 	queue := t.queue
 	t.mu.Unlock()
-	if queue == nil {
+	switch {
+	case again == 0:
+	case queue == nil:
 		t.Enqueue(key)
-		return
+	default:
+		queue.AddAfter(reconcile.Request{NamespacedName: key}, again)
 	}
-	queue.AddAfter(reconcile.Request{NamespacedName: key}, after)
+	return reconcile.Result{}, err
 }
 
 // add requires the lock.

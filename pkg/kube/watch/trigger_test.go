@@ -57,7 +57,15 @@ func TestTriggerDelaysKeys(t *testing.T) {
 // A key that an error would delay for long keeps the requested time.
 func TestTriggerEnqueuesAfterAWait(t *testing.T) {
 	key, trigger := types.NamespacedName{Name: "x"}, &Trigger{}
-	trigger.EnqueueAfter(key, time.Hour) // nothing has it wait before the start
+	failed := errors.New("failed")
+	if result, err := trigger.Result(key, time.Hour, nil); result.RequeueAfter != time.Hour || err != nil {
+		t.Errorf("without an error: %v, %v", result, err)
+	}
+	for range 2 { // nothing makes it wait before the start
+		if result, err := trigger.Result(key, time.Hour, failed); !result.IsZero() || !errors.Is(err, failed) {
+			t.Errorf("with an error: %v, %v", result, err)
+		}
+	}
 	queue := priorityqueue.New[reconcile.Request]("test")
 	defer queue.ShutDown()
 	if err := trigger.Start(t.Context(), queue); err != nil {
@@ -65,7 +73,8 @@ func TestTriggerEnqueuesAfterAWait(t *testing.T) {
 	}
 	first, _ := queue.Get()
 	queue.Done(first)
-	trigger.EnqueueAfter(key, time.Millisecond)
+	_, _ = trigger.Result(key, time.Millisecond, failed)
+	_, _ = trigger.Result(types.NamespacedName{Name: "y"}, 0, failed)
 	queue.AddAfter(reconcile.Request{NamespacedName: key}, time.Hour)
 	if second, _ := queue.Get(); first != second || first.NamespacedName != key {
 		t.Errorf("requests %v and %v", first, second)
