@@ -3,6 +3,7 @@ package decisions
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -10,11 +11,9 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 
@@ -134,7 +133,7 @@ func (d *Decisions) addSlices(mgr manager.Manager) error {
 	b := builder.ControllerManagedBy(mgr).
 		Named(ControllerName).
 		WithOptions(queue.Controller()).
-		Watches(&inventoryv1alpha1.PlacementDecision{}, handler.EnqueueRequestsFromMapFunc(d.touched),
+		Watches(&inventoryv1alpha1.PlacementDecision{}, watch.Tells(d.touched),
 			builder.WithPredicates(predicate.ResourceVersionChangedPredicate{}))
 	return d.opts.Rule.WatchChoices(b, selection.Changed{Scope: d.now.Enqueue, Decisions: d.soon.Enqueue}).
 		WatchesRawSource(&d.now).
@@ -145,10 +144,10 @@ func (d *Decisions) addSlices(mgr manager.Manager) error {
 
 // touched enqueues the Placement to which a PlacementDecision belongs or belonged, no matter
 // who made it. If profiles that it refers to, or did, wait for a withdrawal, that is urgent.
-func (d *Decisions) touched(ctx context.Context, obj client.Object) []reconcile.Request {
+func (d *Decisions) touched(ctx context.Context, obj client.Object) {
 	decision, ok := obj.(*inventoryv1alpha1.PlacementDecision)
 	if !ok {
-		return nil
+		return
 	}
 	waiting := d.check(ctx, decision.Namespace, referredClusters(decision))
 	var placements []types.NamespacedName
@@ -165,7 +164,6 @@ func (d *Decisions) touched(ctx context.Context, obj client.Object) []reconcile.
 			d.soon.Enqueue(placement)
 		}
 	}
-	return nil
 }
 
 // placementOf returns the Placement whose slices' names start with a base. For a Placement
@@ -189,13 +187,9 @@ func (d *Decisions) placementsWithKey(
 	if key == "" {
 		return nil
 	}
-	var placements []types.NamespacedName
-	for _, placement := range d.publishing(ctx, decision.Namespace) {
-		if keyOf(placement.Name) == key {
-			placements = append(placements, placement)
-		}
-	}
-	return placements
+	return slices.DeleteFunc(d.publishing(ctx, decision.Namespace), func(placement types.NamespacedName) bool {
+		return keyOf(placement.Name) != key
+	})
 }
 
 // publishing returns the publishing Placements of a namespace, or all of them if the name

@@ -14,8 +14,8 @@ import (
 // maxReferences is how many references a slice may hold (SIG-Multicluster, KEP-5313).
 const maxReferences = 100
 
-// noIndex is the index of a slice whose label has none.
-const noIndex = -1
+// noIndex is the index of a slice whose label has none: it comes last.
+const noIndex = math.MaxInt
 
 // slice is one PlacementDecision of ours: as it is, or as it must be.
 type slice struct {
@@ -26,14 +26,6 @@ type slice struct {
 
 	// altered is true if another part of the slice differs from what this addon writes.
 	altered bool
-}
-
-// position orders slices by their index; those without one come last.
-func (s slice) position() int {
-	if s.index == noIndex {
-		return math.MaxInt
-	}
-	return s.index
 }
 
 // action is the kind of a write.
@@ -93,10 +85,8 @@ type plan struct {
 func desiredWrites(
 	current []slice, want map[string]selection.Group, number func(int) string, taken map[string]bool,
 ) []write {
-	p := &plan{want: want, placed: make(map[string]*draft, len(want)), number: number, taken: maps.Clone(taken)}
-	if p.taken == nil {
-		p.taken = map[string]bool{}
-	}
+	p := &plan{want: want, placed: make(map[string]*draft, len(want)), number: number, taken: map[string]bool{}}
+	maps.Copy(p.taken, taken)
 	p.take(current)
 	p.fill(p.unplaced())
 	p.drop()
@@ -109,7 +99,7 @@ func desiredWrites(
 func (p *plan) take(current []slice) {
 	current = slices.Clone(current)
 	slices.SortFunc(current, func(a, b slice) int {
-		return cmp.Or(cmp.Compare(a.position(), b.position()), cmp.Compare(a.name, b.name))
+		return cmp.Or(cmp.Compare(a.index, b.index), cmp.Compare(a.name, b.name))
 	})
 	for _, now := range current {
 		p.taken[now.name] = true
@@ -176,8 +166,8 @@ func (p *plan) fill(clusters map[selection.Group][]string) {
 // fill them.
 func (p *plan) withRoom(group selection.Group) []*draft {
 	var some []*draft
-	for _, d := range p.drafts {
-		if !d.removed && (len(d.members) == 0 || d.next.group == group && d.room() > 0) {
+	for _, d := range p.standing() {
+		if len(d.members) == 0 || d.next.group == group && d.room() > 0 {
 			some = append(some, d)
 		}
 	}
@@ -250,7 +240,7 @@ func (p *plan) compact() {
 	for _, size := range sizes {
 		needed += slicesFor(size)
 	}
-	standing := slices.DeleteFunc(slices.Clone(p.drafts), func(d *draft) bool { return d.removed })
+	standing := p.standing()
 	if len(p.want) == 0 {
 		for _, d := range standing[1:] {
 			d.removed = true
@@ -275,21 +265,21 @@ func (p *plan) compact() {
 	p.fill(homeless)
 }
 
+// standing returns the slices that are not removed.
+func (p *plan) standing() []*draft {
+	return slices.DeleteFunc(slices.Clone(p.drafts), func(d *draft) bool { return d.removed })
+}
+
 func slicesFor(clusters int) int { return (clusters + maxReferences - 1) / maxReferences }
 
 // assignIndexes numbers the remaining slices from 0. A slice keeps its index unless that is
 // too high now or taken: then it gets the lowest free one.
 func (p *plan) assignIndexes() {
-	var stay []*draft
-	for _, d := range p.drafts {
-		if !d.removed {
-			stay = append(stay, d)
-		}
-	}
+	stay := p.standing()
 	used := make([]bool, len(stay))
 	var others []*draft
 	for _, d := range stay {
-		if index := d.next.index; index >= 0 && index < len(stay) && !used[index] {
+		if index := d.next.index; index < len(stay) && !used[index] {
 			used[index] = true
 		} else {
 			others = append(others, d)
@@ -473,8 +463,8 @@ func (s *schedule) divert() {
 
 // indexed counts the remaining slices that have an index.
 func (s *schedule) indexed() (count int) {
-	for _, d := range s.drafts {
-		if !d.removed && d.next.index != noIndex {
+	for _, d := range s.standing() {
+		if d.next.index != noIndex {
 			count++
 		}
 	}

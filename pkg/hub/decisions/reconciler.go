@@ -105,8 +105,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 // observed holds the PlacementDecisions that matter for one Placement.
 type observed struct {
 	current []slice                                         // ours
-	objects map[string]*inventoryv1alpha1.PlacementDecision // of current, by name
-	going   map[string]*inventoryv1alpha1.PlacementDecision // ours that are being deleted
+	objects map[string]*inventoryv1alpha1.PlacementDecision // ours, also those that are being deleted, by name
 	taken   map[string]bool                                 // names that are taken
 	foreign []*inventoryv1alpha1.PlacementDecision
 }
@@ -116,7 +115,6 @@ type observed struct {
 func (r *Reconciler) observe(ctx context.Context, placement types.NamespacedName) (observed, error) {
 	o := observed{
 		objects: map[string]*inventoryv1alpha1.PlacementDecision{},
-		going:   map[string]*inventoryv1alpha1.PlacementDecision{},
 		taken:   map[string]bool{},
 	}
 	named, err := r.list(ctx, placement.Namespace, IndexSliceByBase, baseOf(placement.Name))
@@ -125,15 +123,13 @@ func (r *Reconciler) observe(ctx context.Context, placement types.NamespacedName
 	}
 	for i := range named {
 		decision := &named[i]
-		switch {
-		case !isOurs(decision):
-			o.taken[decision.Name] = true
+		o.taken[decision.Name] = true
+		if !isOurs(decision) {
 			o.foreign = append(o.foreign, decision)
-		case decision.DeletionTimestamp != nil:
-			o.taken[decision.Name] = true
-			o.going[decision.Name] = decision
-		default:
-			o.objects[decision.Name] = decision
+			continue
+		}
+		o.objects[decision.Name] = decision
+		if decision.DeletionTimestamp == nil {
 			o.current = append(o.current, observedSlice(decision, placement.Name))
 		}
 	}
@@ -165,14 +161,8 @@ func (r *Reconciler) catchUp(ctx context.Context, placement types.NamespacedName
 	}
 	var wait time.Duration
 	for _, name := range last.slices {
-		var cached client.Object
-		if decision, ok := o.objects[name]; ok {
-			cached = decision
-		} else if decision, ok := o.going[name]; ok {
-			cached = decision
-		}
 		key := types.NamespacedName{Namespace: placement.Namespace, Name: name}
-		wait = max(wait, r.expectations.Wait(key, cached, r.opts.Clock.Now()))
+		wait = max(wait, r.expectations.Wait(key, kube.ObjectOrNil(o.objects[name]), r.opts.Clock.Now()))
 	}
 	if wait == 0 {
 		r.seen(ctx, placement)
@@ -263,104 +253,79 @@ func movesOut(before *inventoryv1alpha1.PlacementDecision, w write, all []write)
 	if before == nil {
 		return false
 	}
-	for _, cluster := range referredClusters(before) {
-		if slices.Contains(w.slice.clusters, cluster) {
-			continue
-		}
-		for _, other := range all {
-			if other.slice.name != w.slice.name && slices.Contains(other.slice.clusters, cluster) {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(referredClusters(before), func(cluster string) bool {
+		return !slices.Contains(w.slice.clusters, cluster) && slices.ContainsFunc(all, func(other write) bool {
+			return other.slice.name != w.slice.name && slices.Contains(other.slice.clusters, cluster)
+		})
+	})
 }
 
+// verbs say in errors what a write does.
+var verbs = [...]string{create: "creating", update: "patching", remove: "deleting"}
+
+// send makes one write, unless another client keeps changing the slice.
 func (r *Reconciler) send(ctx context.Context, placement types.NamespacedName, o observed, w write) error {
-	switch w.action {
-	case create:
-		return r.create(ctx, placement, o, w.slice)
-	case update:
-		return r.update(ctx, placement, o, w.slice)
-	default:
-		return r.remove(ctx, placement, o.objects[w.slice.name])
+	key := types.NamespacedName{Namespace: placement.Namespace, Name: w.slice.name}
+	current, before, what := o.objects[key.Name], "", kube.Rewrite
+	if current != nil {
+		before = ownPart(current)
 	}
-}
-
-func (r *Reconciler) create(ctx context.Context, placement types.NamespacedName, o observed, s slice) error {
-	key := types.NamespacedName{Namespace: placement.Namespace, Name: s.name}
-	if err := r.brake.Check(key, kube.Rewrite, "", r.opts.Clock.Now()); err != nil {
-		return fmt.Errorf("creating PlacementDecision %s: %w", s.name, err)
-	}
-	created := desiredDecision(placement.Namespace, placement.Name, s)
-	if err := r.writer.Create(ctx, created, client.FieldOwner(ControllerName)); err != nil {
-		return fmt.Errorf("creating PlacementDecision %s: %w", s.name, err)
-	}
-	log.FromContext(ctx).Info("Created PlacementDecision", "slice", s.name, "references", len(s.clusters))
-	r.brake.Wrote(key, kube.Rewrite, "", partWritten(created, placement.Name, s), r.opts.Clock.Now())
-	r.remember(placement, o, created)
-	return nil
-}
-
-func (r *Reconciler) update(ctx context.Context, placement types.NamespacedName, o observed, s slice) error {
-	current := o.objects[s.name]
-	key, before, what := client.ObjectKeyFromObject(current), ownPart(current), kube.Rewrite
-	if losesAny(current, s) {
+	if w.action == remove || current != nil && losesAny(current, w.slice) {
 		what = kube.Remove
 	}
-	if err := r.brake.Check(key, what, before, r.opts.Clock.Now()); err != nil {
-		return fmt.Errorf("patching PlacementDecision %s: %w", s.name, err)
+	err := r.brake.Check(key, what, before, r.opts.Clock.Now())
+	var written *inventoryv1alpha1.PlacementDecision
+	if err == nil {
+		written, err = r.write(ctx, placement, current, w)
 	}
-	patch, err := kube.MergePatch(current.ResourceVersion, desiredChanges(current, placement.Name, s))
-	if err != nil {
-		return err
-	}
-	written := &inventoryv1alpha1.PlacementDecision{}
-	written.Namespace, written.Name = current.Namespace, current.Name
-	if err := r.writer.Patch(ctx, written, patch, client.FieldOwner(ControllerName)); err != nil {
-		r.lost(current, what, err)
-		return fmt.Errorf("patching PlacementDecision %s: %w", s.name, err)
-	}
-	log.FromContext(ctx).V(1).Info("Patched PlacementDecision", "slice", s.name, "references", len(s.clusters))
-	r.brake.Wrote(key, what, before, partWritten(written, placement.Name, s), r.opts.Clock.Now())
-	r.remember(placement, o, written)
-	return nil
-}
-
-func (r *Reconciler) remember(
-	placement types.NamespacedName, o observed, written *inventoryv1alpha1.PlacementDecision,
-) {
-	r.expectations.Wrote(written, r.opts.Clock.Now())
-	r.wrote(placement, written.Name)
-	o.objects[written.Name] = written
-}
-
-// remove deletes a slice if it is still exactly as observed.
-func (r *Reconciler) remove(
-	ctx context.Context, placement types.NamespacedName, current *inventoryv1alpha1.PlacementDecision,
-) error {
-	key, before := client.ObjectKeyFromObject(current), ownPart(current)
-	if err := r.brake.Check(key, kube.Remove, before, r.opts.Clock.Now()); err != nil {
-		return fmt.Errorf("deleting PlacementDecision %s: %w", current.Name, err)
-	}
-	gone := current.DeepCopy()
-	exactly := client.Preconditions{UID: &current.UID, ResourceVersion: &current.ResourceVersion}
-	if err := r.writer.Delete(ctx, gone, exactly); kube.IgnoreGone(err) != nil {
-		r.lost(current, kube.Remove, err)
-		return fmt.Errorf("deleting PlacementDecision %s: %w", current.Name, err)
-	}
-	log.FromContext(ctx).Info("Deleted PlacementDecision", "slice", current.Name)
-	r.brake.Wrote(key, kube.Remove, before, "", r.opts.Clock.Now())
-	r.expectations.Deleted(current, r.opts.Clock.Now())
-	r.wrote(placement, current.Name)
-	return nil
-}
-
-// lost records a write that failed because another client was faster.
-func (r *Reconciler) lost(current *inventoryv1alpha1.PlacementDecision, what kube.Write, err error) {
 	if apierrors.IsConflict(err) {
-		r.brake.Lost(client.ObjectKeyFromObject(current), what, ownPart(current), r.opts.Clock.Now())
+		r.brake.Lost(key, what, before, r.opts.Clock.Now())
 	}
+	if err != nil {
+		return fmt.Errorf("%s PlacementDecision %s: %w", verbs[w.action], key.Name, err)
+	}
+	if written == nil {
+		r.brake.Wrote(key, what, before, "", r.opts.Clock.Now())
+		r.expectations.Deleted(current, r.opts.Clock.Now())
+	} else {
+		r.brake.Wrote(key, what, before, partWritten(written, placement.Name, w.slice), r.opts.Clock.Now())
+		r.expectations.Wrote(written, r.opts.Clock.Now())
+		o.objects[key.Name] = written
+	}
+	r.wrote(placement, key.Name)
+	return nil
+}
+
+// write returns what the API server has made of a write; nil after a removal, which happens only if the slice
+// is still exactly as observed.
+func (r *Reconciler) write(
+	ctx context.Context, placement types.NamespacedName, current *inventoryv1alpha1.PlacementDecision, w write,
+) (written *inventoryv1alpha1.PlacementDecision, err error) {
+	logger := log.FromContext(ctx).WithValues("slice", w.slice.name, "references", len(w.slice.clusters))
+	switch w.action {
+	case create:
+		written = desiredDecision(placement.Namespace, placement.Name, w.slice)
+		if err = r.writer.Create(ctx, written, client.FieldOwner(ControllerName)); err == nil {
+			logger.Info("Created PlacementDecision")
+		}
+	case update:
+		var patch client.Patch
+		patch, err = kube.MergePatch(current.ResourceVersion, desiredChanges(current, placement.Name, w.slice))
+		if err != nil {
+			return nil, err
+		}
+		written = &inventoryv1alpha1.PlacementDecision{}
+		written.Namespace, written.Name = current.Namespace, current.Name
+		if err = r.writer.Patch(ctx, written, patch, client.FieldOwner(ControllerName)); err == nil {
+			logger.V(1).Info("Patched PlacementDecision")
+		}
+	default:
+		exactly := client.Preconditions{UID: &current.UID, ResourceVersion: &current.ResourceVersion}
+		if err = kube.IgnoreGone(r.writer.Delete(ctx, current.DeepCopy(), exactly)); err == nil {
+			logger.Info("Deleted PlacementDecision")
+		}
+	}
+	return written, err
 }
 
 // report says on the Placement what its owner must know. wait is when there is more to say.
