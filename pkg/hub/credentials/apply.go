@@ -273,7 +273,7 @@ func contested(ctx context.Context, at grants.Grant, kind, name string, fight *k
 	}
 	return effect{
 		problems:  []report.Problem{contestedProblem(at, kind, name)},
-		contested: true, again: fight.Wait, pause: fight.Wait,
+		contested: true, again: fight.Wait,
 	}
 }
 

@@ -30,10 +30,6 @@ type effect struct {
 	// conflict is true if another client changed the object first. What limits repairs then
 	// is kube.Brake.
 	conflict bool
-
-	// pause, unless zero, is how long a failed attempt must not be repeated. By default
-	// that grows with every failure.
-	pause time.Duration
 }
 
 func (e effect) ok() bool { return !e.failed() && !e.undecided && !e.lost }

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/source"
@@ -51,13 +50,10 @@ func goalOf(o observed, to observedTarget) goal {
 // reconciliation, and an account is reconciled for many reasons. It is safe for concurrent
 // use.
 type failures struct {
-	clock  clock.PassiveClock
-	counts workqueue.TypedRateLimiter[attempt]
+	clock clock.PassiveClock
 
 	mu   sync.Mutex
 	last map[types.NamespacedName]map[attempt]*failure // by account
-
-	failing kube.Debounce[attempt] // with no success, and no other goal, in between
 }
 
 // failure is the result of an attempt.
@@ -67,16 +63,17 @@ type failure struct {
 	at     time.Time
 	pause  time.Duration // before it may be repeated
 
+	// Until a success or another goal: since when it fails, and the pause that doubles with each failure,
+	// before urgency shortens it.
+	since time.Time
+	grown time.Duration
+
 	// told is true once a reconciliation has received it.
 	told bool
 }
 
 func newFailures(clock clock.PassiveClock) *failures {
-	return &failures{
-		clock:  clock,
-		counts: workqueue.NewTypedItemExponentialFailureRateLimiter[attempt](fair.RetryFirst, fair.RetryMost),
-		last:   map[types.NamespacedName]map[attempt]*failure{},
-	}
+	return &failures{clock: clock, last: map[types.NamespacedName]map[attempt]*failure{}}
 }
 
 // record stores the result of an attempt, if it failed or if no reconciliation has been
@@ -88,40 +85,47 @@ func (f *failures) record(what attempt, to goal, result effect, told bool) effec
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	now := f.clock.Now()
-	if before := f.last[what.account][what]; before != nil && before.goal != to {
-		f.counts.Forget(what)
-		f.failing.Over(what)
-	}
-	if !result.failed() {
-		f.failing.Over(what)
-	}
-	isLasting := result.failed() && f.failing.Lasted(what, kube.LastingAfter, now)
-	pause := result.pause
-	if result.failed() && pause == 0 {
-		pause = f.counts.When(what)
-		if what.task == withdrawing && !isLasting || result.conflict {
-			pause = min(pause, fair.RetryUrgent)
+	last := &failure{goal: to, result: result, at: f.clock.Now(), told: told}
+	last.since = last.at
+	if before := f.last[what.account][what]; before != nil && before.goal == to && before.result.failed() {
+		last.grown = before.grown
+		if !before.since.After(last.at) { // otherwise the clock was set back
+			last.since = before.since
 		}
-		result.again = cmp.Or(result.again, pause)
-	} else {
-		f.counts.Forget(what)
+	}
+	switch {
+	case result.contested:
+		last.pause, last.grown = result.again, 0
+	case result.failing:
+		last.grown = min(max(2*last.grown, fair.RetryFirst), fair.RetryMost)
+		last.pause = last.grown
+		if what.task == withdrawing && !last.isLasting(last.at) || result.conflict {
+			last.pause = min(last.pause, fair.RetryUrgent)
+		}
+		last.result.again = cmp.Or(result.again, last.pause)
 	}
 	f.drop(what)
 	if result.failed() || !told && (len(result.problems) > 0 || result.again > 0) {
 		if f.last[what.account] == nil {
 			f.last[what.account] = map[attempt]*failure{}
 		}
-		f.last[what.account][what] = &failure{goal: to, result: result, at: now, pause: pause, told: told}
+		f.last[what.account][what] = last
 	}
-	return result
+	return last.result
+}
+
+// isLasting reports whether an attempt has failed for long.
+func (l *failure) isLasting(now time.Time) bool {
+	return l.result.failed() && kube.TimeLeft(l.since, kube.LastingAfter, now) == 0
 }
 
 // isStuck reports whether withdrawing an account's copy in a namespace has failed for so long that it is
 // no longer urgent: retries of thousands of refused withdrawals would keep all others waiting.
 func (f *failures) isStuck(account types.NamespacedName, namespace string) bool {
-	since, isFailing := f.failing.Get(attempt{account, namespace, withdrawing})
-	return isFailing && kube.TimeLeft(since, kube.LastingAfter, f.clock.Now()) == 0
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	last := f.last[account][attempt{account, namespace, withdrawing}]
+	return last != nil && last.isLasting(f.clock.Now())
 }
 
 // isPaused reports whether an attempt must not be made now, because it failed a short while
@@ -174,8 +178,6 @@ func (f *failures) keep(account types.NamespacedName, isWanted func(attempt) boo
 	defer f.mu.Unlock()
 	for what := range f.last[account] {
 		if !isWanted(what) {
-			f.counts.Forget(what)
-			f.failing.Over(what)
 			f.drop(what)
 		}
 	}

@@ -37,10 +37,9 @@ type operations struct {
 	// there may be room for its next one.
 	again func(account types.NamespacedName)
 
-	mu       sync.Mutex
-	busy     map[accountCopy]*operation
-	inFlight map[share]int
-	waiting  kube.SetIndex[share, types.NamespacedName] // accounts for which there was no room
+	mu      sync.Mutex
+	busy    map[string]map[types.NamespacedName]*operation // by namespace and account, which has one at a time there
+	waiting kube.SetIndex[share, types.NamespacedName]     // accounts for which there was no room
 }
 
 // share is one kind of operation in a namespace, with its own limit.
@@ -49,20 +48,12 @@ type share struct {
 	task      task
 }
 
-// accountCopy is the copy of an account in a namespace. It has at most one operation at a
-// time.
-type accountCopy struct {
-	account   types.NamespacedName
-	namespace string
-}
-
 func newOperations(
 	perNamespace int, wait time.Duration, failures *failures, again func(types.NamespacedName),
 ) *operations {
 	return &operations{
 		perNamespace: perNamespace, wait: wait, failures: failures, again: again,
-		busy: map[accountCopy]*operation{}, inFlight: map[share]int{},
-		waiting: kube.SetIndex[share, types.NamespacedName]{},
+		busy: map[string]map[types.NamespacedName]*operation{}, waiting: kube.SetIndex[share, types.NamespacedName]{},
 	}
 }
 
@@ -132,8 +123,8 @@ func contained(act func() effect) (result effect) {
 func (o *operations) revoke(account types.NamespacedName, isKept func(namespace string) bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for in, op := range o.busy {
-		if in.account == account && op.task == writing && !isKept(in.namespace) {
+	for namespace, ops := range o.busy {
+		if op := ops[account]; op != nil && op.task == writing && !isKept(namespace) {
 			op.revoked.Store(true)
 		}
 	}
@@ -144,20 +135,27 @@ func (o *operations) revoke(account types.NamespacedName, isKept func(namespace 
 func (o *operations) mayWrite(account types.NamespacedName, namespace string, to goal) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	_, busy := o.busy[accountCopy{account, namespace}]
-	return !busy && o.room(share{namespace, writing}) > 0 &&
+	return o.busy[namespace][account] == nil && o.room(share{namespace, writing}) > 0 &&
 		!o.failures.isPaused(attempt{account, namespace, writing}, to)
 }
 
 // room returns how many more may start. It requires the lock.
-func (o *operations) room(in share) int { return o.perNamespace - o.inFlight[in] }
+func (o *operations) room(of share) int {
+	room := o.perNamespace
+	for _, op := range o.busy[of.namespace] {
+		if op.task == of.task {
+			room--
+		}
+	}
+	return room
+}
 
 // begin returns an operation, or nil and the result to use instead.
 func (o *operations) begin(what attempt, to goal) (op *operation, instead effect) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	in, of := accountCopy{what.account, what.namespace}, share{what.namespace, what.task}
-	if _, busy := o.busy[in]; busy {
+	of := share{what.namespace, what.task}
+	if o.busy[what.namespace][what.account] != nil {
 		return nil, effect{undecided: true} // its end enqueues the account
 	}
 	if instead, paused := o.failures.instead(what, to); paused {
@@ -167,9 +165,11 @@ func (o *operations) begin(what attempt, to goal) (op *operation, instead effect
 		o.waiting.Insert(of, what.account)
 		return nil, effect{undecided: true, again: fullWait}
 	}
-	o.inFlight[of]++
 	op = &operation{attempt: what, goal: to, done: make(chan struct{})}
-	o.busy[in] = op
+	if o.busy[what.namespace] == nil {
+		o.busy[what.namespace] = map[types.NamespacedName]*operation{}
+	}
+	o.busy[what.namespace][what.account] = op
 	return op, effect{}
 }
 
@@ -194,9 +194,8 @@ func (o *operations) end(op *operation, result effect) {
 	of := share{op.namespace, op.task}
 	op.result = o.failures.record(op.attempt, op.goal, result, !op.left)
 	close(op.done)
-	delete(o.busy, accountCopy{op.account, op.namespace})
-	if o.inFlight[of]--; o.inFlight[of] == 0 {
-		delete(o.inFlight, of)
+	if delete(o.busy[op.namespace], op.account); len(o.busy[op.namespace]) == 0 {
+		delete(o.busy, op.namespace)
 	}
 	if op.left {
 		enqueue = append(enqueue, op.account)
@@ -228,9 +227,9 @@ func (o *operations) namespacesOf(account types.NamespacedName) []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	var namespaces []string
-	for in := range o.busy {
-		if in.account == account {
-			namespaces = append(namespaces, in.namespace)
+	for namespace, ops := range o.busy {
+		if ops[account] != nil {
+			namespaces = append(namespaces, namespace)
 		}
 	}
 	return namespaces
