@@ -447,44 +447,30 @@ func countedEnd(found source.Finding, now time.Time) time.Time {
 // timeUntil returns the time until a moment, at least an instant.
 func timeUntil(at, now time.Time) time.Duration { return max(at.Sub(now), time.Millisecond) }
 
-// keptGrants returns the rights that an account may need in a moment: while the cluster's
-// selection is unknown, as for a while after a start, a copy that has not been observed yet
-// may have to be kept up to date, and one that is missing may have to be created again. For the
-// same reason, the right to the token stays until the last copy is gone: a manager that is
-// restarted before would need it again. isPresent reports where copies are.
-func keptGrants(p plan, isPresent func(namespace string) bool) []grants.Grant {
-	var kept []grants.Grant
+// grantsOf returns the rights that an account needs: to its token if it is copied anywhere, and wherever
+// there is a copy or must be one. It keeps others that it may need in a moment: while the cluster's
+// selection is unknown, as for a while after a start, a copy that has not been observed yet may have to be
+// kept up to date, and one that is missing may have to be created again. For the same reason, the right to
+// the token stays until the last copy is gone: a manager that is restarted before would need it again.
+// withdrawn are the namespaces where the token turned out to be unusable; isPresent reports where copies
+// are.
+func grantsOf(p plan, withdrawn []string, isPresent func(namespace string) bool) (needed, kept []grants.Grant) {
 	mayCopy := false
 	for _, d := range p.decisions {
-		if d.action == maintain && p.token != refused {
-			kept, mayCopy = append(kept, grants.Target(d.namespace)), true
+		at, exists := grants.Target(d.namespace), isPresent(d.namespace)
+		if exists || d.action == publish && p.token != refused && !slices.Contains(withdrawn, d.namespace) {
+			needed = append(needed, at)
 		}
-		mayCopy = mayCopy || isPresent(d.namespace)
+		if d.action == maintain && p.token != refused {
+			kept, mayCopy = append(kept, at), true
+		}
+		mayCopy = mayCopy || exists
 	}
-	if !needsToken(p) && mayCopy {
+	switch {
+	case p.token == unchanged || p.token == postponed || p.token == toRead:
+		needed = append(needed, grants.Source(p.key.Namespace))
+	case mayCopy:
 		kept = append(kept, grants.Source(p.key.Namespace))
 	}
-	return kept
-}
-
-// needsToken reports whether the right to the token is needed.
-func needsToken(p plan) bool {
-	return p.token == unchanged || p.token == postponed || p.token == toRead
-}
-
-// neededGrants returns the rights that an account needs: to its token if it is copied
-// anywhere, and wherever there is a copy or must be one. withdrawn are the namespaces where
-// the token turned out to be unusable; isPresent reports where copies are.
-func neededGrants(p plan, withdrawn []string, isPresent func(namespace string) bool) []grants.Grant {
-	var needed []grants.Grant
-	for _, d := range p.decisions {
-		isPublished := d.action == publish && p.token != refused && !slices.Contains(withdrawn, d.namespace)
-		if isPublished || isPresent(d.namespace) {
-			needed = append(needed, grants.Target(d.namespace))
-		}
-	}
-	if needsToken(p) {
-		needed = append(needed, grants.Source(p.key.Namespace))
-	}
-	return needed
+	return needed, kept
 }

@@ -430,7 +430,7 @@ func TestKeptGrants(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			test.plan.observed = o
-			kept := keptGrants(test.plan, func(string) bool { return test.present })
+			_, kept := grantsOf(test.plan, nil, func(string) bool { return test.present })
 			if diff := cmp.Diff(test.want, kept, cmp.AllowUnexported(grants.Grant{})); diff != "" {
 				t.Errorf("grants (-want +got):\n%s", diff)
 			}

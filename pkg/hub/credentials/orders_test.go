@@ -329,7 +329,8 @@ func (c *copying) claim(p *progress, withdrawn []string) {
 	present := func(namespace string) bool {
 		return c.ledger.Known(theAccount, namespace, c.world.Now()).Present
 	}
-	c.grants.Claim(theAccount, neededGrants(p.plan, withdrawn, present), keptGrants(p.plan, present))
+	needed, kept := grantsOf(p.plan, withdrawn, present)
+	c.grants.Claim(theAccount, needed, kept)
 }
 
 // reconcile is the beginning of Reconciler.Reconcile, up to the withdrawals.

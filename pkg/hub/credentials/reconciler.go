@@ -85,13 +85,11 @@ func (r *Reconciler) claim(p plan, withdrawn []string) {
 		return
 	}
 	isPresent := func(namespace string) bool { return r.isPresent(p.key, namespace) }
-	needed := neededGrants(p, withdrawn, isPresent)
+	needed, kept := grantsOf(p, withdrawn, isPresent)
 	for _, namespace := range r.operations.namespacesOf(p.key) {
-		if grant := grants.Target(namespace); !slices.Contains(needed, grant) {
-			needed = append(needed, grant) // an operation in flight may create a copy
-		}
+		needed = append(needed, grants.Target(namespace)) // an operation in flight may create a copy
 	}
-	for _, grant := range r.grants.Claim(p.key, needed, keptGrants(p, isPresent)) {
+	for _, grant := range r.grants.Claim(p.key, needed, kept) {
 		r.enqueueGrant(grant)
 	}
 }
