@@ -252,9 +252,6 @@ type plan struct {
 	token     tokenUse
 	found     source.Finding // unless the token is to be read
 	problems  []report.Problem
-
-	// unread is true if nothing is known about the token.
-	unread bool
 }
 
 // decide plans what to do about an account.
@@ -288,7 +285,7 @@ func decide(o observed) plan {
 	case o.current && !p.mayWrite(o.finding):
 		p.token, p.found = postponed, o.finding
 	case !o.current && !p.hasCopies() && !p.mayWrite(source.Finding{}):
-		p.token, p.unread = postponed, true
+		p.token = postponed // of which nothing is known
 	default:
 		p.token = toRead
 	}
@@ -387,7 +384,7 @@ func (p plan) withdrawals() []string {
 // takesAway reports whether a copy must be withdrawn urgently, from what is known before the token is
 // read.
 func (p plan) takesAway(now time.Time) bool {
-	isFound := p.token == unchanged || p.token == postponed && !p.unread
+	isFound := p.token == unchanged || p.token == postponed && p.current
 	invalid := p.token == refused || isFound && p.found.At(now).Problem != ""
 	return slices.ContainsFunc(p.decisions, func(d decision) bool {
 		return d.copy.Present && !d.stuck && (d.action == withdraw || invalid && d.needsCopy())
@@ -408,7 +405,7 @@ func decideFinally(p plan, found source.Finding, now time.Time) final {
 	if p.token == unused {
 		return f
 	}
-	if p.unread {
+	if p.token == postponed && !p.current {
 		f.write = slices.DeleteFunc(slices.Clone(p.decisions), func(d decision) bool { return !d.needsCopy() })
 		return f
 	}

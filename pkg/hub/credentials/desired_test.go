@@ -380,13 +380,13 @@ func TestTakesAway(t *testing.T) {
 		},
 		"a token that expired while there is no room": {
 			p: plan{
-				token: postponed, found: source.Finding{Expires: now},
+				token: postponed, found: source.Finding{Expires: now}, observed: observed{current: true},
 				decisions: []decision{{observedTarget: copied, action: publish}},
 			},
 			want: true,
 		},
 		"a token of which nothing is known": {
-			p: plan{token: postponed, unread: true, decisions: []decision{{action: publish}}},
+			p: plan{token: postponed, decisions: []decision{{action: publish}}},
 		},
 		"a valid token": {p: plan{
 			token: unchanged, found: source.Finding{Expires: now.Add(time.Second)},

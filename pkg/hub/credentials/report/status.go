@@ -74,10 +74,13 @@ func CredentialsSynced(byAccount map[string][]Problem, isComplete bool) *conditi
 	for _, reason := range order {
 		for _, sentence := range sentencesOf(reason, byAccount) {
 			if condition == nil {
-				condition = &conditions.Desired{Status: statusOf(reason), Reason: reason}
+				condition = &conditions.Desired{Status: metav1.ConditionFalse, Reason: reason}
 			}
 			sentences = append(sentences, sentence)
 		}
+	}
+	if condition != nil && condition.Reason == contract.ReasonSelectionUnknown {
+		condition.Status = metav1.ConditionUnknown
 	}
 	switch {
 	case condition == nil && !isComplete:
@@ -91,13 +94,6 @@ func CredentialsSynced(byAccount map[string][]Problem, isComplete bool) *conditi
 	}
 	condition.Message = kube.Shorten(strings.Join(sentences, " "), maxMessageBytes)
 	return condition
-}
-
-func statusOf(reason string) metav1.ConditionStatus {
-	if reason == contract.ReasonSelectionUnknown {
-		return metav1.ConditionUnknown
-	}
-	return metav1.ConditionFalse
 }
 
 // sentencesOf says, for one reason, what is wrong with which account and where.
