@@ -28,12 +28,6 @@ func (x SetIndex[K, M]) Delete(key K, member M) (empty bool) {
 	return true
 }
 
-// Has reports whether the set of a key contains a member.
-func (x SetIndex[K, M]) Has(key K, member M) bool {
-	_, ok := x[key][member]
-	return ok
-}
-
 // Members returns the set of a key as a new slice, in no order.
 func (x SetIndex[K, M]) Members(key K) []M {
 	return slices.AppendSeq(make([]M, 0, len(x[key])), maps.Keys(x[key]))

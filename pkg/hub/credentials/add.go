@@ -154,9 +154,7 @@ type Credentials struct {
 	mgr  manager.Manager
 	opts Options
 
-	accounts  *source.Accounts
-	following bool // whether the accounts' definition is followed
-
+	accounts   *source.Accounts
 	tokens     *source.Tokens
 	ledger     *target.Ledger
 	copies     *target.Copies
@@ -167,16 +165,13 @@ type Credentials struct {
 	grants     *grants.Grants
 	outcomes   *report.Outcomes
 
-	accountTrigger, grantTrigger *watch.Trigger
+	accountTrigger, grantTrigger watch.Trigger
 
-	statusChanged func(cluster string) // nil: not reported
-	scopeChanged  func(scope types.NamespacedName)
+	status       kube.Subscribers[string] // told of clusters whose condition may have changed, or "" for all
+	scopeChanged func(scope types.NamespacedName)
 
 	// added is for reads from caches, which do not block.
 	added context.Context
-
-	// leading is closed when this process is the leader.
-	leading chan struct{}
 }
 
 // Add registers the controllers. Its result is the source of the condition
@@ -207,7 +202,7 @@ func Add(ctx context.Context, mgr manager.Manager, opts Options) (*Credentials, 
 	opts.UpstreamSyncer.Subscribe(c.enqueueEverything)
 	log.FromContext(ctx).V(1).Info("Added the credentials controllers",
 		"mode", opts.Mode, "requireTarget", opts.RequireTarget)
-	return c, mgr.Add(manager.RunnableFunc(c.lead))
+	return c, mgr.Add(manager.RunnableFunc(c.stopFollowers))
 }
 
 func newCredentials(ctx context.Context, mgr manager.Manager, opts Options) (*Credentials, error) {
@@ -220,19 +215,16 @@ func newCredentials(ctx context.Context, mgr manager.Manager, opts Options) (*Cr
 		return nil, err
 	}
 	c := &Credentials{
-		mgr:            mgr,
-		opts:           opts,
-		bindings:       bindings,
-		accounts:       source.NewAccounts(mgr, target.Name),
-		tokens:         source.NewTokens(mgr.GetAPIReader(), cmp.Or(opts.checkEvery, source.CheckEvery), opts.Clock),
-		ledger:         target.NewLedger(),
-		accountTrigger: &watch.Trigger{},
-		grantTrigger:   &watch.Trigger{},
-		added:          ctx,
-		leading:        make(chan struct{}),
+		mgr:      mgr,
+		opts:     opts,
+		bindings: bindings,
+		accounts: source.NewAccounts(mgr, target.Name),
+		tokens:   source.NewTokens(mgr.GetAPIReader(), cmp.Or(opts.checkEvery, source.CheckEvery), opts.Clock),
+		ledger:   target.NewLedger(),
+		added:    ctx,
 	}
-	c.outcomes = report.NewOutcomes(c.enqueueStatus, c.enqueueEvents, opts.Metrics)
-	c.followers = target.NewFollowers(watching, c.ledger, c.enqueueWithRivals, func(namespace string) {
+	c.outcomes = report.NewOutcomes(c.status.Tell, c.enqueueEvents, opts.Metrics)
+	c.followers = target.NewFollowers(ctx, watching, c.ledger, c.enqueueWithRivals, func(namespace string) {
 		c.enqueueGrant(grants.Target(namespace))
 	})
 	c.failures = newFailures(opts.Clock)
@@ -244,10 +236,7 @@ func newCredentials(ctx context.Context, mgr manager.Manager, opts Options) (*Cr
 		Kind: rbacv1.ServiceAccountKind, Namespace: opts.ServiceAccount.Namespace, Name: opts.ServiceAccount.Name,
 	}, opts.Clock, owner)
 	c.grants.AllReconciled = c.allReconciled
-	c.grants.Copies = struct {
-		*target.Followers
-		*target.Ledger
-	}{c.followers, c.ledger}
+	c.grants.Copies = c.followers
 	return c, nil
 }
 
@@ -267,15 +256,11 @@ func checkNoCopies(ctx context.Context, live client.Reader) error {
 		ModeDisabled, contract.TokenTargetRole, kube.ListNames(namespaces, report.MaxNames), ModeDraining)
 }
 
-// lead is what only the elected leader runs: the followers of target namespaces, until the context
-// ends.
-func (c *Credentials) lead(ctx context.Context) error {
-	c.followers.Start(ctx)
-	close(c.leading)
-	// Followers could not start for RoleBindings that were reconciled before.
-	c.enqueueGrants()
+// stopFollowers stops the followers of target namespaces, which controllers have started, when the leader's
+// context ends.
+func (c *Credentials) stopFollowers(ctx context.Context) error {
 	<-ctx.Done()
-	c.followers.Wait()
+	c.followers.Stop()
 	return nil
 }
 
@@ -291,11 +276,6 @@ func (c *Credentials) addStart() error {
 
 // start reads the accounts and enqueues everything that depends on them.
 func (c *Credentials) start(ctx context.Context) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-c.leading:
-	}
 	if !c.accounts.Synced() {
 		if err := c.accounts.Start(ctx, c.enqueueWithRivals); err != nil {
 			return err
@@ -305,22 +285,17 @@ func (c *Credentials) start(ctx context.Context) error {
 	if err := c.followDefinition(ctx); err != nil {
 		return err
 	}
-	for _, account := range c.ledger.Accounts() {
-		c.enqueueAccount(account)
-	}
+	c.enqueueEverything()
 	if c.accounts.AllReconciled() {
 		c.enqueueGrants()
 	}
-	c.enqueueStatus("")
+	c.status.Tell("")
 	return nil
 }
 
 // followDefinition follows the CRD of the accounts. When missing accounts begin or cease to
 // count as missing, all accounts are enqueued.
 func (c *Credentials) followDefinition(ctx context.Context) error {
-	if c.following {
-		return nil
-	}
 	restored, err := c.observeRestored(ctx)
 	if err != nil {
 		return err
@@ -333,7 +308,6 @@ func (c *Credentials) followDefinition(ctx context.Context) error {
 		c.enqueueEverything()
 		c.enqueueGrants()
 	}, source.AccountCRD)
-	c.following = true
 	return nil
 }
 
@@ -388,7 +362,7 @@ func (c *Credentials) addAccounts() error {
 	return builder.ControllerManagedBy(c.mgr).
 		Named(ControllerName).
 		WithOptions(queue.Controller()).
-		WatchesRawSource(c.accountTrigger).
+		WatchesRawSource(&c.accountTrigger).
 		Complete(reconciler)
 }
 
@@ -402,7 +376,7 @@ func (c *Credentials) addGrants() error {
 	controller := builder.ControllerManagedBy(c.mgr).
 		Named(GrantsControllerName).
 		WithOptions(c.queue().Controller()).
-		WatchesRawSource(c.grantTrigger)
+		WatchesRawSource(&c.grantTrigger)
 	enqueue := watch.Tells(func(_ context.Context, binding client.Object) {
 		c.grantTrigger.Enqueue(client.ObjectKeyFromObject(binding))
 	})

@@ -264,7 +264,7 @@ func TestNameCollisionKeepsACopyThatIsSeenLate(t *testing.T) {
 	}
 	c.start()
 	c.Eventually("the copy is seen", func() string {
-		if c.creds.ledger.SeenVersion(client.ObjectKeyFromObject(before)) == "" {
+		if c.seenVersion(client.ObjectKeyFromObject(before)) == "" {
 			return "the ledger does not have it"
 		}
 		return ""

@@ -94,8 +94,8 @@ func (r *Reconciler) claim(p plan, withdrawn []string) {
 	}
 }
 
-func (r *Reconciler) isPresent(account types.NamespacedName, namespace string) bool {
-	return r.ledger.Known(account, namespace, r.opts.Clock.Now()).Present
+func (c *Credentials) isPresent(account types.NamespacedName, namespace string) bool {
+	return c.ledger.Known(account, namespace, c.opts.Clock.Now()).Present
 }
 
 // conclude reports what came of an account, and requeues it for the earliest time at which that may

@@ -1,6 +1,8 @@
 package credentials
 
 import (
+	"slices"
+
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -29,7 +31,9 @@ func (c *Credentials) enqueuePair(pair types.NamespacedName) {
 // selected. It learns of an unbinding from the binding itself, however long the profile
 // takes to be deleted.
 func (c *Credentials) enqueueUnselected(pair types.NamespacedName) {
-	accounts := c.ledger.AccountsIn(pair.Namespace, pair.Name)
+	accounts := slices.DeleteFunc(c.ledger.AccountsOf(pair.Name), func(account types.NamespacedName) bool {
+		return !c.isPresent(account, pair.Namespace)
+	})
 	if len(accounts) == 0 {
 		return
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	authv1beta1 "open-cluster-management.io/managed-serviceaccount/apis/authentication/v1beta1"
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 
@@ -92,6 +93,16 @@ func (w *world) followed(namespaces ...string) {
 		}
 		return ""
 	})
+}
+
+// seenVersion is the resource version at which a follower shows a copy; "" means that it shows none.
+func (w *world) seenVersion(key types.NamespacedName) string {
+	for _, meta := range w.creds.ledger.SeenIn(key.Namespace) {
+		if meta.Name == key.Name {
+			return meta.ResourceVersion
+		}
+	}
+	return ""
 }
 
 // reads are the paths of the Secrets that were read, except for lists and watches.

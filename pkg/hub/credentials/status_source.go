@@ -16,7 +16,7 @@ var _ conditions.Source = &Credentials{}
 func (c *Credentials) Type() string { return contract.ConditionCredentialsSynced }
 
 // Subscribe implements conditions.Source.
-func (c *Credentials) Subscribe(changed func(cluster string)) { c.statusChanged = changed }
+func (c *Credentials) Subscribe(changed func(cluster string)) { c.status.Subscribe(changed) }
 
 // Desired implements conditions.Source. It knows the condition of a cluster once the
 // problems of each of its accounts are known. Where nothing is copied, because credentials
@@ -51,12 +51,4 @@ func (c *Credentials) isComplete(
 		}
 	}
 	return true, nil
-}
-
-// enqueueStatus announces that the condition of a cluster, or of every cluster if the name
-// is empty, may have changed.
-func (c *Credentials) enqueueStatus(cluster string) {
-	if c.statusChanged != nil {
-		c.statusChanged(cluster)
-	}
 }

@@ -86,7 +86,7 @@ func (s *stepper) lead(ctx context.Context) (ended <-chan struct{}) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		if err := s.creds.lead(ctx); err != nil {
+		if err := s.creds.stopFollowers(ctx); err != nil {
 			s.T.Errorf("leader: %v", err)
 		}
 	}()
@@ -116,7 +116,7 @@ func (s *stepper) cachedCopy(key types.NamespacedName) (version string, known bo
 	if !s.creds.followers.Synced(key.Namespace) {
 		return "", false
 	}
-	return s.creds.ledger.SeenVersion(key), true
+	return s.seenVersion(key), true
 }
 
 // still is one cluster, published to one team, whose account reader should be copied there.

@@ -42,7 +42,7 @@ type Grants struct {
 	owner   client.FieldOwner
 
 	// written are this process's writes that the cache may not show yet.
-	written *kube.Expectations
+	written kube.Expectations
 
 	// brake bounds how often a contested RoleBinding is repaired.
 	brake kube.Brake[Grant]
@@ -81,7 +81,7 @@ func New(
 ) *Grants {
 	return &Grants{
 		reader: reader, live: live, writer: writer, subject: subject, clock: clock, owner: owner,
-		written: &kube.Expectations{}, states: map[Grant]*grantState{}, claims: map[types.NamespacedName][]Grant{},
+		states: map[Grant]*grantState{}, claims: map[types.NamespacedName][]Grant{},
 	}
 }
 

@@ -19,11 +19,8 @@ type Copies interface {
 	// Unfollow ends that.
 	Unfollow(namespace string)
 
-	// Synced reports whether all copies in a namespace are known.
-	Synced(namespace string) bool
-
-	// Count returns how many copies there are, or may be, in a namespace.
-	Count(namespace string) int
+	// Empty reports whether a namespace is known to hold no copies.
+	Empty(namespace string) bool
 
 	// Lost is called for a namespace that does not exist, and so holds no copies.
 	Lost(namespace string)
@@ -96,7 +93,7 @@ func (g *Grants) isEmpty(ctx context.Context, grant Grant, current *rbacv1.RoleB
 		return false, err
 	}
 	g.Copies.Follow(grant.Namespace, false)
-	return g.Copies.Synced(grant.Namespace) && g.Copies.Count(grant.Namespace) == 0, nil
+	return g.Copies.Empty(grant.Namespace), nil
 }
 
 // IsRefusal reports whether an error will recur until a user acts.

@@ -77,13 +77,6 @@ func (c *Copies) Contested(account types.NamespacedName, namespace string) time.
 // its own.
 const unreadVersion = "unread"
 
-// check returns a *kube.ContestedError while a contested copy must stay as it is. It is
-// called before a copy is read: a client that changes it all the time must not cost a
-// request each time, either.
-func (c *Copies) check(key types.NamespacedName, what kube.Write, known Known) error {
-	return c.brake.Check(key, what, known.version(), c.clock.Now())
-}
-
 // version returns the version of a copy, as known without reading the Secret.
 func (k Known) version() string {
 	switch {
@@ -115,7 +108,8 @@ func (c *Copies) Put(ctx context.Context, w Want) error {
 	case known.trusted:
 		return c.patch(ctx, w, known.own.resourceVersion, nil)
 	}
-	if err := c.check(w.key(), kube.Rewrite, known); err != nil {
+	// Before the copy is read: a client that changes it all the time must not cost a request each time, either.
+	if err := c.brake.Check(w.key(), kube.Rewrite, known.version(), c.clock.Now()); err != nil {
 		return err
 	}
 	have, err := c.read(ctx, w.Account, w.key())
@@ -123,7 +117,7 @@ func (c *Copies) Put(ctx context.Context, w Want) error {
 		return err
 	}
 	if have == nil {
-		if w.Create && w.MayCreate != nil && !w.MayCreate() {
+		if w.Create && !w.MayCreate() {
 			return ErrRevoked
 		}
 		return c.create(ctx, w)
@@ -137,7 +131,7 @@ func (c *Copies) Put(ctx context.Context, w Want) error {
 		}
 		return foreign
 	case replace:
-		if w.isRevoked() {
+		if w.Revoked() {
 			return ErrRevoked
 		}
 		if err := c.delete(ctx, have, removal{what: kube.Rewrite}); err != nil {
@@ -167,7 +161,7 @@ func (c *Copies) Withdraw(
 	if !known.Present {
 		return false, nil
 	}
-	if known.trusted && !c.ledger.held(key) && !yield {
+	if known.trusted && !known.held && !yield {
 		own := known.own
 		err := c.deleteUID(ctx, key, removal{what: kube.Remove, uid: own.uid, version: own.resourceVersion})
 		if !apierrors.IsConflict(err) {
@@ -176,7 +170,7 @@ func (c *Copies) Withdraw(
 		// Most likely, another copy has this name.
 	}
 	if !known.trusted {
-		if err := c.check(key, kube.Remove, known); err != nil {
+		if err := c.brake.Check(key, kube.Remove, known.version(), c.clock.Now()); err != nil {
 			return false, err
 		}
 	}
@@ -276,7 +270,7 @@ func (c *Copies) create(ctx context.Context, w Want) error {
 	switch {
 	case !w.Create:
 		return nil
-	case w.isRevoked():
+	case w.Revoked():
 		return ErrRevoked
 	}
 	secret := DesiredCopy(w)
@@ -298,7 +292,7 @@ func (c *Copies) create(ctx context.Context, w Want) error {
 
 // patch changes a copy at a version; have is nil if it is what this process wrote.
 func (c *Copies) patch(ctx context.Context, w Want, resourceVersion string, have *corev1.Secret) error {
-	if w.isRevoked() {
+	if w.Revoked() {
 		return ErrRevoked
 	}
 	secret, err := c.patchAt(ctx, w.key(), resourceVersion, copyPatch(have, w))

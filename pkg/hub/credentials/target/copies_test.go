@@ -75,7 +75,7 @@ func TestACopyIsNotWrittenTwice(t *testing.T) {
 			copies := NewCopies(nil, writer, ledger, clocktesting.NewFakePassiveClock(noon), "test", 0)
 			err := copies.Put(t.Context(), Want{
 				Account: account, Namespace: "team", Create: true, Token: bearer.Token{Token: []byte(test.token)},
-				Owner: Owner{UID: test.owner, Name: "c"},
+				Owner: Owner{UID: test.owner, Name: "c"}, Revoked: func() bool { return false },
 			})
 			if err != nil || writer.patches != test.want {
 				t.Errorf("%d patches, %v; want %d", writer.patches, err, test.want)

@@ -44,15 +44,12 @@ type Want struct {
 	// Create allows creating a missing copy, and taking over one of upstream's syncer.
 	Create bool
 
-	// MayCreate is asked right before a missing copy is created; nil allows it.
+	// MayCreate is asked right before a missing copy is created.
 	MayCreate func() bool
 
-	// Revoked, if not nil, reports whether the right to the copy has ended in the meantime. It
-	// is called before each write.
+	// Revoked reports whether the right to the copy has ended in the meantime. It is called before each write.
 	Revoked func() bool
 }
-
-func (w Want) isRevoked() bool { return w.Revoked != nil && w.Revoked() }
 
 func (w Want) key() types.NamespacedName { return Key(w.Account, w.Namespace) }
 

@@ -27,8 +27,11 @@ type Followers struct {
 	touched func(account types.NamespacedName)
 	emptied func(namespace string)
 
+	ctx   context.Context // of all followers, until Stop
+	stop  context.CancelFunc
+	group sync.WaitGroup
+
 	mu      sync.Mutex
-	ctx     context.Context // while this process leads
 	running map[string]*following
 }
 
@@ -39,18 +42,13 @@ type following struct {
 	synced chan struct{} // closed when all copies of the namespace are in the ledger
 }
 
-// NewFollowers returns Followers that follow nothing before Start.
+// NewFollowers returns Followers that follow nothing yet, and nothing after the context has ended.
 func NewFollowers(
-	c client.WithWatch, ledger *Ledger, touched func(types.NamespacedName), emptied func(string),
+	ctx context.Context, c client.WithWatch, ledger *Ledger, touched func(types.NamespacedName), emptied func(string),
 ) *Followers {
-	return &Followers{client: c, ledger: ledger, touched: touched, emptied: emptied, running: map[string]*following{}}
-}
-
-// Start lets followers run until the context ends.
-func (f *Followers) Start(ctx context.Context) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.ctx = ctx
+	f := &Followers{client: c, ledger: ledger, touched: touched, emptied: emptied, running: map[string]*following{}}
+	f.ctx, f.stop = context.WithCancel(ctx)
+	return f
 }
 
 // Follow follows a namespace. restart restarts a follower that may have been refused and
@@ -59,7 +57,7 @@ func (f *Followers) Follow(namespace string, restart bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	before := f.running[namespace]
-	if f.ctx == nil || f.ctx.Err() != nil || before != nil && !restart {
+	if f.ctx.Err() != nil || before != nil && !restart {
 		return
 	}
 	if before != nil {
@@ -68,15 +66,15 @@ func (f *Followers) Follow(namespace string, restart bool) {
 	ctx, cancel := context.WithCancel(f.ctx)
 	now := &following{cancel: cancel, ended: make(chan struct{}), synced: make(chan struct{})}
 	f.running[namespace] = now
-	go func() {
+	f.group.Go(func() {
 		defer close(now.ended)
 		if before != nil {
 			<-before.ended
 		}
-		if f.waitForPermission(ctx, namespace) {
+		if f.waitForPermission(ctx, namespace) == nil {
 			f.run(ctx, namespace, now.synced)
 		}
-	}()
+	})
 }
 
 // Unfollow stops following a namespace, and returns when it has stopped.
@@ -116,16 +114,18 @@ func (f *Followers) Synced(namespace string) bool {
 	}
 }
 
-// Wait returns when every follower has ended, after the context of Start has.
-func (f *Followers) Wait() {
+// Empty reports whether a namespace is known to hold no copies.
+func (f *Followers) Empty(namespace string) bool {
+	return f.Synced(namespace) && f.ledger.Count(namespace) == 0
+}
+
+// Stop ends every follower, and returns when all have ended.
+func (f *Followers) Stop() {
 	f.mu.Lock()
-	all := f.running
-	f.running = map[string]*following{}
+	f.stop() // none starts from now on
+	clear(f.running)
 	f.mu.Unlock()
-	for _, each := range all {
-		each.cancel()
-		<-each.ended
-	}
+	f.group.Wait()
 }
 
 // permissionBackoff is how often a namespace's copies are requested until that is allowed.
@@ -134,23 +134,14 @@ var permissionBackoff = wait.Backoff{Duration: 10 * time.Millisecond, Factor: 1.
 
 var secretKind = corev1.SchemeGroupVersion.WithKind("Secret")
 
-// waitForPermission returns true when the namespace's copies may be listed, and false if
-// the context ends before.
-func (f *Followers) waitForPermission(ctx context.Context, namespace string) bool {
-	backoff := permissionBackoff
+// waitForPermission returns when the namespace's copies may be listed, or fails when the context ends.
+func (f *Followers) waitForPermission(ctx context.Context, namespace string) error {
 	one := []client.ListOption{client.InNamespace(namespace), client.MatchingLabels(Labels()), client.Limit(1)}
-	for {
+	return permissionBackoff.DelayFunc().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
 		// Annotations may contain what the Secret holds.
 		err := f.client.List(kube.WithoutBodies(ctx), kube.PartialList(secretKind), one...)
-		if err == nil {
-			return true
-		}
-		select {
-		case <-ctx.Done():
-			return false
-		case <-time.After(max(backoff.Step(), permissionBackoff.Duration)):
-		}
-	}
+		return err == nil, nil
+	})
 }
 
 // run follows a namespace until the context ends.
@@ -170,27 +161,18 @@ func (f *Followers) run(ctx context.Context, namespace string, synced chan<- str
 			f.tell(f.ledger.See, after)
 		},
 		Synced: func() {
-			f.dropUnseen(namespace, follower)
+			// An earlier follower may have shown copies that are gone. The ledger is read first, so that a copy
+			// that arrives meanwhile does not count as gone.
+			for _, meta := range f.ledger.SeenIn(namespace) {
+				if follower.Get(client.ObjectKeyFromObject(meta).String()) == nil {
+					f.tell(f.ledger.Vanish, meta)
+				}
+			}
 			close(synced)
 			f.emptied(namespace)
 		},
 	})
 	follower.Run(ctx)
-}
-
-// dropUnseen removes from the ledger what an earlier follower showed and this one does not.
-// It reads the ledger first, so that a copy that arrives meanwhile does not count as gone.
-func (f *Followers) dropUnseen(namespace string, follower *watch.Follower) {
-	seen := f.ledger.seenIn(namespace)
-	shown := map[types.NamespacedName]struct{}{}
-	for _, obj := range follower.Objects() {
-		shown[client.ObjectKeyFromObject(obj)] = struct{}{}
-	}
-	for _, meta := range seen {
-		if _, ok := shown[client.ObjectKeyFromObject(meta)]; !ok {
-			f.tell(f.ledger.Vanish, meta)
-		}
-	}
 }
 
 func (f *Followers) tell(record func(*metav1.PartialObjectMetadata) []types.NamespacedName, obj client.Object) {

@@ -44,15 +44,6 @@ type version struct {
 	owner           types.UID // of the profile
 }
 
-// knowledge is how much is known about the Secret with a copy's name.
-type knowledge int
-
-const (
-	absent  knowledge = iota // there is no copy
-	trusted                  // the copy is what this process wrote or read
-	unread                   // there is a copy, or may be, that must be read
-)
-
 // NewLedger returns an empty ledger.
 func NewLedger() *Ledger {
 	return &Ledger{
@@ -69,8 +60,9 @@ type Known struct {
 	// Present is true if there is, or may be, a copy.
 	Present bool
 
-	trusted bool    // it is what this process wrote or read
-	own     version // to rely on if it is trusted
+	trusted bool    // it is what this process wrote or read; otherwise it must be read
+	own     version // if it is trusted
+	held    bool    // followers show finalizers that keep it when it is deleted
 }
 
 // Holds reports whether the copy is known to hold the content and to belong to
@@ -88,12 +80,12 @@ func (l *Ledger) Known(account types.NamespacedName, namespace string, now time.
 	if s == nil || s.account != account {
 		return Known{}
 	}
-	known := s.known(now)
-	return Known{Present: known != absent, trusted: known == trusted, own: s.own}
+	return s.known(now)
 }
 
-func (s *copyState) known(now time.Time) knowledge {
+func (s *copyState) known(now time.Time) Known {
 	recent := now.Sub(s.at) < kube.StaleAfter
+	absent, unread := Known{}, Known{Present: true}
 	switch {
 	case s.unsure:
 		return unread
@@ -110,11 +102,13 @@ func (s *copyState) known(now time.Time) knowledge {
 	case s.seen != nil && s.seen.ResourceVersion != s.own.resourceVersion && !recent:
 		return unread // never seen, so perhaps lost because the hub was restored from a backup
 	default:
-		return trusted
+		return Known{Present: true, trusted: true, own: s.own, held: s.isHeld()}
 	}
 }
 
-// isHeld reports whether finalizers keep a copy when it is deleted.
+// isHeld reports whether a follower shows finalizers that keep a copy when it is deleted.
+func (s *copyState) isHeld() bool { return s.seen != nil && isHeld(s.seen) }
+
 func isHeld(meta *metav1.PartialObjectMetadata) bool { return len(meta.Finalizers) > 0 }
 
 // wrote records what this process wrote, or read and found in its desired state.
@@ -168,14 +162,6 @@ func (l *Ledger) gone(account, secret types.NamespacedName, now time.Time) {
 	}
 }
 
-// held reports whether finalizers keep a copy, according to the followers.
-func (l *Ledger) held(secret types.NamespacedName) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	s := l.states[secret]
-	return s != nil && s.seen != nil && isHeld(s.seen)
-}
-
 // isOwn reports whether a UID is that of the account's copy that this process wrote or read
 // last, even if the copy has changed since.
 func (l *Ledger) isOwn(account, secret types.NamespacedName, uid types.UID) bool {
@@ -199,19 +185,16 @@ func (l *Ledger) See(meta *metav1.PartialObjectMetadata) []types.NamespacedName 
 	if s != nil && s.seen != nil && kube.IsNewer(s.seen.ResourceVersion, meta.ResourceVersion) {
 		s.own = version{} // the hub was restored from a backup, which may not have what was written
 	}
-	expected := s != nil && s.account == account && s.expects(meta)
-	if expected && s.seen != nil && isHeld(s.seen) && !isHeld(meta) {
-		expected = false // it counted as present until now
-	}
-	var touched []types.NamespacedName
-	if s != nil && s.account != account {
+	touched := []types.NamespacedName{account}
+	switch {
+	case s == nil:
+	case s.account != account:
 		touched = append(touched, s.account)
+	case s.expects(meta) && (isHeld(meta) || !s.isHeld()): // one that is no longer held counted as present until now
+		touched = nil
 	}
 	l.state(account, secret).seen = meta
-	if expected {
-		return nil
-	}
-	return append(touched, account)
+	return touched
 }
 
 // expects reports whether a copy is shown as this process left it.
@@ -230,24 +213,19 @@ func (l *Ledger) Vanish(meta *metav1.PartialObjectMetadata) []types.NamespacedNa
 	if s == nil {
 		return nil
 	}
-	account := s.account
-	held := s.seen != nil && isHeld(s.seen)
+	isExpected := s.deleted == meta.UID && !s.isHeld() // a held one counted as present until now
 	if s.seen != nil && s.seen.UID == meta.UID {
 		s.seen = nil
-	}
-	if s.deleted == meta.UID {
-		l.tidy(secret)
-		if held {
-			return []types.NamespacedName{account} // it counted as present until now
-		}
-		return nil
 	}
 	if s.own.uid == meta.UID {
 		// Deleted, or no longer labelled: only a read can tell which.
 		s.own.resourceVersion = ""
 	}
 	l.tidy(secret)
-	return []types.NamespacedName{account}
+	if isExpected {
+		return nil
+	}
+	return []types.NamespacedName{s.account}
 }
 
 // lost drops all copies of a namespace, and returns their accounts.
@@ -262,8 +240,8 @@ func (l *Ledger) lost(namespace string) []types.NamespacedName {
 	return accounts
 }
 
-// seenIn returns the copies that followers showed in a namespace.
-func (l *Ledger) seenIn(namespace string) []*metav1.PartialObjectMetadata {
+// SeenIn returns the copies that followers showed in a namespace.
+func (l *Ledger) SeenIn(namespace string) []*metav1.PartialObjectMetadata {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var seen []*metav1.PartialObjectMetadata
@@ -273,17 +251,6 @@ func (l *Ledger) seenIn(namespace string) []*metav1.PartialObjectMetadata {
 		}
 	}
 	return seen
-}
-
-// SeenVersion returns the resource version at which a follower shows a copy; ""
-// means that it shows none. It lets tests wait until a follower has caught up.
-func (l *Ledger) SeenVersion(secret types.NamespacedName) string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if s := l.states[secret]; s != nil && s.seen != nil {
-		return s.seen.ResourceVersion
-	}
-	return ""
 }
 
 // Count returns how many copies are, or may be, in a namespace. A copy that a follower
@@ -310,19 +277,6 @@ func (l *Ledger) AccountsOf(cluster string) []types.NamespacedName {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.byCluster.Members(cluster)
-}
-
-// AccountsIn returns the accounts of a cluster that have copies in a namespace.
-func (l *Ledger) AccountsIn(namespace, cluster string) []types.NamespacedName {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	var accounts []types.NamespacedName
-	for account := range l.byCluster[cluster] {
-		if l.byAccount.Has(account, Key(account, namespace)) {
-			accounts = append(accounts, account)
-		}
-	}
-	return accounts
 }
 
 // Accounts returns every account that has copies.

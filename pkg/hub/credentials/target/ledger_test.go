@@ -48,11 +48,12 @@ func TestLedger(t *testing.T) {
 	doubted := func(l *Ledger) []types.NamespacedName { l.doubts(secret); return nil }
 	gone := func(l *Ledger) []types.NamespacedName { l.gone(account, secret, now); return nil }
 	type steps = []func(*Ledger) []types.NamespacedName
+	absent, unread, trusted := Known{}, Known{Present: true}, Known{Present: true, trusted: true}
 
 	tests := map[string]struct {
 		steps steps
 		at    time.Time
-		want  knowledge
+		want  Known
 		copy  bool // there is or may be one
 		count int  // that keep the rights there
 		look  bool // the last step has the account looked at
@@ -124,8 +125,8 @@ func TestLedger(t *testing.T) {
 			if at.IsZero() {
 				at = now
 			}
-			if got := l.Known(account, "team", at); got.trusted != (test.want == trusted) || got.Present != (test.want != absent) {
-				t.Errorf("known %+v, want knowledge %d", got, test.want)
+			if got := l.Known(account, "team", at); got.trusted != test.want.trusted || got.Present != test.want.Present {
+				t.Errorf("known %+v, want %+v", got, test.want)
 			}
 			if got := l.Known(account, "team", at).Present; got != test.copy {
 				t.Errorf("there is a copy: %t, want %t", got, test.copy)
