@@ -1,11 +1,9 @@
 package credentials
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -135,10 +133,9 @@ type rival struct {
 	wanted sets.Set[string] // namespaces to which it allows copying; none if it is not copied at all
 }
 
-// rivals returns the other accounts, by cluster, whose copies have the same name as the
-// account's.
+// rivals returns the other accounts whose copies have the same name as the account's.
 func (r *Reconciler) rivals(ctx context.Context, key types.NamespacedName) ([]rival, error) {
-	accounts, err := r.accounts.SameCopyName(ctx, key)
+	accounts, err := r.accounts.List(ctx, r.accounts.SameCopyName(key))
 	if err != nil {
 		return nil, err
 	}
@@ -157,7 +154,6 @@ func (r *Reconciler) rivals(ctx context.Context, key types.NamespacedName) ([]ri
 		}
 		rivals = append(rivals, other)
 	}
-	slices.SortFunc(rivals, func(a, b rival) int { return cmp.Compare(a.key.Namespace, b.key.Namespace) })
 	return rivals, nil
 }
 

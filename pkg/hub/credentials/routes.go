@@ -12,15 +12,21 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
+// listed returns the labelled accounts that the options select.
+func (c *Credentials) listed(options ...client.ListOption) []types.NamespacedName {
+	accounts, _ := c.accounts.List(c.added, options...) // none while the cache is being shut down
+	keys := make([]types.NamespacedName, len(accounts))
+	for i := range accounts {
+		keys[i] = client.ObjectKeyFromObject(&accounts[i])
+	}
+	return keys
+}
+
 // enqueuePair enqueues every account whose copies depend on a pair of namespace and
 // cluster.
 func (c *Credentials) enqueuePair(pair types.NamespacedName) {
-	accounts, err := c.accounts.List(c.added, client.InNamespace(pair.Name))
-	if err != nil {
-		return // the cache is being shut down
-	}
-	for i := range accounts {
-		c.enqueueWithRivals(client.ObjectKeyFromObject(&accounts[i]))
+	for _, account := range c.listed(client.InNamespace(pair.Name)) {
+		c.enqueueWithRivals(account)
 	}
 	for _, account := range c.ledger.AccountsOf(pair.Name) {
 		c.enqueueAccount(account)
@@ -51,13 +57,9 @@ func (c *Credentials) enqueueAccount(account types.NamespacedName) { c.accountTr
 // enqueueRivals enqueues the other accounts whose copies have the same name: when the copy
 // of one is deleted, its name is free.
 func (c *Credentials) enqueueRivals(account types.NamespacedName) {
-	rivals, err := c.accounts.SameCopyName(c.added, account)
-	if err != nil {
-		return // the cache is being shut down
-	}
-	for i := range rivals {
-		if key := client.ObjectKeyFromObject(&rivals[i]); key != account {
-			c.enqueueAccount(key)
+	for _, other := range c.listed(c.accounts.SameCopyName(account)) {
+		if other != account {
+			c.enqueueAccount(other)
 		}
 	}
 }
@@ -71,14 +73,7 @@ func (c *Credentials) enqueueWithRivals(account types.NamespacedName) {
 
 // enqueueEverything enqueues every account.
 func (c *Credentials) enqueueEverything() {
-	accounts, err := c.accounts.List(c.added)
-	if err != nil {
-		return // the cache is being shut down
-	}
-	for i := range accounts {
-		c.enqueueAccount(client.ObjectKeyFromObject(&accounts[i]))
-	}
-	for _, account := range c.ledger.Accounts() {
+	for _, account := range slices.Concat(c.listed(), c.ledger.Accounts()) {
 		c.enqueueAccount(account)
 	}
 }

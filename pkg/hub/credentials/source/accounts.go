@@ -9,11 +9,9 @@ import (
 	"strings"
 	"sync/atomic"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
-	toolscache "k8s.io/client-go/tools/cache"
 	authv1beta1 "open-cluster-management.io/managed-serviceaccount/apis/authentication/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -50,10 +48,8 @@ type filled struct {
 	cache.Cache
 	informer cache.Informer
 
-	// unreconciled are the accounts that existed at the start and were not reconciled since; left
-	// is how many there are.
+	// unreconciled are the accounts that existed at the start and were not reconciled since.
 	unreconciled kube.Memory[types.NamespacedName, struct{}]
-	left         atomic.Int64
 }
 
 // NewAccounts returns a cache that is empty until Start. The scheme of hub must know the
@@ -65,37 +61,36 @@ func NewAccounts(hub cluster.Cluster, copyName func(types.NamespacedName) string
 // Start fills the cache and keeps it up to date until the context ends. changed is
 // called for every account that is created, changed or deleted.
 func (a *Accounts) Start(ctx context.Context, changed func(account types.NamespacedName)) error {
-	filling, informer, err := a.fill(ctx)
+	all, err := a.fill(ctx)
 	if err != nil {
 		return err
 	}
 	list := &authv1beta1.ManagedServiceAccountList{}
-	if err := filling.List(ctx, list, kube.Uncopied); err != nil {
+	if err := all.List(ctx, list, kube.Uncopied); err != nil {
 		return err
 	}
-	all := &filled{Cache: filling, informer: informer}
 	for i := range list.Items {
 		all.unreconciled.Set(client.ObjectKeyFromObject(&list.Items[i]), struct{}{})
 	}
-	all.left.Store(int64(len(list.Items)))
 	a.filled.Store(all)
 	// Handlers are added last, so that their functions find the account in the cache.
-	if _, err := informer.AddEventHandler(handlers(changed)); err != nil {
+	handler := kube.OnEvent(func(before, after *authv1beta1.ManagedServiceAccount, _ bool) {
+		if before == nil || after == nil || accountChanged(before, after) {
+			changed(client.ObjectKeyFromObject(cmp.Or(after, before)))
+		}
+	})
+	if _, err := all.informer.AddEventHandler(handler); err != nil {
 		return err
 	}
 	// No handler is called for an account that was deleted in between.
 	for i := range list.Items {
-		account := client.ObjectKeyFromObject(&list.Items[i])
-		err := filling.Get(ctx, account, &authv1beta1.ManagedServiceAccount{}, kube.Uncopied)
-		if apierrors.IsNotFound(err) {
-			changed(account)
-		}
+		changed(client.ObjectKeyFromObject(&list.Items[i]))
 	}
 	return nil
 }
 
 // fill starts a cache and waits until it has all accounts.
-func (a *Accounts) fill(ctx context.Context) (cache.Cache, cache.Informer, error) {
+func (a *Accounts) fill(ctx context.Context) (*filled, error) {
 	filling, err := cache.New(a.hub.GetConfig(), cache.Options{
 		HTTPClient: a.hub.GetHTTPClient(),
 		Scheme:     a.hub.GetScheme(),
@@ -108,33 +103,25 @@ func (a *Accounts) fill(ctx context.Context) (cache.Cache, cache.Informer, error
 		},
 	})
 	if err != nil {
-		return nil, nil, fmt.Errorf("making a cache of ManagedServiceAccounts: %w", err)
+		return nil, fmt.Errorf("making a cache of ManagedServiceAccounts: %w", err)
 	}
 	byCopyName := func(obj client.Object) []string { return []string{a.copyName(client.ObjectKeyFromObject(obj))} }
 	err = filling.IndexField(ctx, &authv1beta1.ManagedServiceAccount{}, IndexAccountByCopyName, byCopyName)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	informer, err := filling.GetInformer(ctx, &authv1beta1.ManagedServiceAccount{}, cache.BlockUntilSynced(false))
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	go func() {
 		// Start fails only when it is called twice.
 		_ = filling.Start(ctx)
 	}()
 	if !filling.WaitForCacheSync(ctx) {
-		return nil, nil, ctx.Err()
+		return nil, ctx.Err()
 	}
-	return filling, informer, nil
-}
-
-func handlers(changed func(account types.NamespacedName)) toolscache.ResourceEventHandler {
-	return kube.OnEvent(func(before, after *authv1beta1.ManagedServiceAccount, _ bool) {
-		if before == nil || after == nil || accountChanged(before, after) {
-			changed(client.ObjectKeyFromObject(cmp.Or(after, before)))
-		}
-	})
+	return &filled{Cache: filling, informer: informer}, nil
 }
 
 // accountChanged reports whether anything that decides about copies differs. Conditions do
@@ -168,14 +155,10 @@ func (a *Accounts) Get(
 		return nil, false, nil
 	}
 	account, err = kube.Get(ctx, filled, key, &authv1beta1.ManagedServiceAccount{})
-	switch {
-	case err != nil:
-		return nil, false, err
-	case account == nil || !IsLabelled(account):
-		return nil, true, nil
-	default:
-		return account, true, nil
+	if account != nil && !IsLabelled(account) {
+		account = nil
 	}
+	return account, err == nil, err
 }
 
 // Read reads a labelled account live, nil if there is none. There is a right to list accounts,
@@ -211,30 +194,28 @@ func (a *Accounts) List(
 	return found.Items, nil
 }
 
-// SameCopyName returns the labelled accounts whose copies have the same name as an
-// account's copies, including the account.
-func (a *Accounts) SameCopyName(
-	ctx context.Context, account types.NamespacedName,
-) ([]authv1beta1.ManagedServiceAccount, error) {
-	return a.List(ctx, client.MatchingFields{IndexAccountByCopyName: a.copyName(account)})
+// SameCopyName selects the accounts whose copies have the same name as an account's copies, including
+// the account.
+func (a *Accounts) SameCopyName(account types.NamespacedName) client.ListOption {
+	return client.MatchingFields{IndexAccountByCopyName: a.copyName(account)}
 }
 
-// Reconciled records that an account was reconciled. last is true if it was the
-// last of those that existed at the start.
+// Reconciled records that an account was reconciled. last is true if it was one of those that existed at
+// the start, and none of them is left.
 func (a *Accounts) Reconciled(account types.NamespacedName) (last bool) {
 	filled := a.filled.Load()
 	if filled == nil {
 		return false
 	}
 	_, known := filled.unreconciled.Forget(account)
-	return known && filled.left.Add(-1) == 0
+	return known && filled.unreconciled.Len() == 0
 }
 
 // AllReconciled reports whether every account that existed at the start was
 // reconciled.
 func (a *Accounts) AllReconciled() bool {
 	filled := a.filled.Load()
-	return filled != nil && filled.left.Load() == 0
+	return filled != nil && filled.unreconciled.Len() == 0
 }
 
 // maxNameBytes exceeds the length of a Secret's name.

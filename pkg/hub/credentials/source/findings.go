@@ -63,8 +63,6 @@ type findings struct {
 	missing kube.Debounce[types.NamespacedName]        // accounts whose Secret was missing at the last read
 }
 
-func newFindings(every time.Duration) *findings { return &findings{every: every} }
-
 // Current returns the finding for an account's present reference. ok is false if it is time to read again.
 // A finding from a later time was judged by a clock that has been set back since: the token
 // may not have expired after all.

@@ -21,7 +21,7 @@ func found(content string) Finding {
 }
 
 func TestNewTokenIsReadTwice(t *testing.T) {
-	s := newFindings(CheckEvery)
+	s := &findings{every: CheckEvery}
 	first := s.record(anAccount, found("a"), midnight)
 	if want := midnight.Add(secondLook); !first.Next.Equal(want) {
 		t.Fatalf("the second look is at %s, want %s", first.Next, want)
@@ -38,7 +38,7 @@ func TestNewTokenIsReadTwice(t *testing.T) {
 
 func TestNewTokenIsReadTwiceThoughAClockIsWrong(t *testing.T) {
 	for _, now := range []time.Time{midnight.Add(-time.Hour), midnight.Add(time.Hour)} {
-		s := newFindings(CheckEvery)
+		s := &findings{every: CheckEvery}
 		if f := s.record(anAccount, found("a"), now); f.Next.Sub(now) < CheckEvery {
 			t.Errorf("a manager that starts takes a token for new that is not, and reads it again at %s", f.Next)
 		}
@@ -52,7 +52,7 @@ func TestNewTokenIsReadTwiceThoughAClockIsWrong(t *testing.T) {
 }
 
 func TestMissingTokenCountsUntilItsAbsenceLasted(t *testing.T) {
-	s := newFindings(CheckEvery)
+	s := &findings{every: CheckEvery}
 	s.record(anAccount, found("a"), midnight)
 	gone := found("a")
 	gone.Digest, gone.Problem = bearer.Digest{}, "its Secret is not there"
@@ -103,7 +103,7 @@ func TestMissingTokenCountsUntilItsAbsenceLasted(t *testing.T) {
 }
 
 func TestLastingProblemIsCheckedLessAndLessOften(t *testing.T) {
-	s := newFindings(CheckEvery)
+	s := &findings{every: CheckEvery}
 	unusable := found("a")
 	unusable.Digest, unusable.Problem = bearer.Digest{}, "its Secret holds no token"
 	unusable.reference.refreshed = midnight.Add(-time.Hour)
@@ -150,7 +150,7 @@ func TestLastingProblemIsCheckedLessAndLessOften(t *testing.T) {
 }
 
 func TestLastingAbsenceIsCheckedLessAndLessOften(t *testing.T) {
-	s := newFindings(CheckEvery)
+	s := &findings{every: CheckEvery}
 	gone := found("a")
 	gone.Digest, gone.Problem = bearer.Digest{}, "its Secret is not there"
 	now := midnight.Add(time.Hour)
@@ -167,7 +167,7 @@ func TestLastingAbsenceIsCheckedLessAndLessOften(t *testing.T) {
 }
 
 func TestFindingFromALaterClockIsRepeated(t *testing.T) {
-	s := newFindings(CheckEvery)
+	s := &findings{every: CheckEvery}
 	expired := found("a")
 	expired.Digest, expired.Problem = bearer.Digest{}, "its token has expired"
 	tomorrow := midnight.Add(24 * time.Hour)

@@ -26,7 +26,7 @@ type Tokens struct {
 // NewTokens returns Tokens that have read nothing. every is about how often each Secret is
 // read although nothing indicates a change.
 func NewTokens(live client.Reader, every time.Duration, clock clock.PassiveClock) *Tokens {
-	return &Tokens{live: live, clock: clock, findings: newFindings(every)}
+	return &Tokens{live: live, clock: clock, findings: &findings{every: every}}
 }
 
 // Read reads the Secret with the account's own name, which its reference must name. token
