@@ -132,7 +132,7 @@ var reasons = []reason{
 	{`mayAttempt|mayHold|takesAway|isFound|unconfirmed skips|!r\.unconfirmed`, cheaper,
 		"it orders work, or repeats an attempt that failed"},
 	{`countedEnd|found\.Next`, lacking, "no token expires"},
-	{`grantsOf .(mayCopy|d\.action == maintain|p\.token == )`, lacking,
+	{`grantsOf .(mayCopy|exists.$|d\.action == maintain|p\.token == )`, lacking,
 		"a right that is missing is granted again before it is used"},
 	{`movesOut`, lacking, "no Placement has two slices of references"},
 	{`ChosenClusters .*Index`, lacking, "no cluster is in two groups"},
