@@ -48,7 +48,7 @@ clean: ## Remove build output from the tree
 ##@ Test
 
 .PHONY: test
-test: ## Run all tests: unit, stepped and wired tests, and the journeys on a local fleet, but two long ones (e2e has them)
+test: ## Run unit, stepped and wired tests, and the main journeys on local fleets (e2e has all of them)
 	hack/test.sh all
 
 .PHONY: test-unit
@@ -64,7 +64,7 @@ fuzz: ## Fuzz every parser of what spokes and tenants send, FUZZTIME each (10s)
 	hack/fuzz.sh
 
 .PHONY: e2e
-e2e: ## Run only the journeys, also the two that "test" leaves out (RUN=regexp selects some)
+e2e: ## Run all journeys, also those that "test" leaves out, before a larger change and a release (RUN=regexp selects some)
 	hack/test.sh e2e
 
 .PHONY: test-kube

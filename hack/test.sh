@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Runs the tests: all (without two long journeys: an admin's day with 150 clusters, and a hub that
-# manages itself), unit (those that need no fleet), race (those of this module under the race
-# detector), e2e (the journeys) or consumers (the journeys of Kueue and Knative).
+# Runs the tests: all (with the main journeys), unit (those that need no fleet), race (those of this
+# module under the race detector), e2e (all journeys, hack/suite/stories.go says which only it
+# runs) or consumers (the journeys of Kueue and Knative).
 # RUN selects tests, as go test's -run, and SKIP leaves some out, as -skip.
 set -euo pipefail
 cd "$(dirname "$0")/.."

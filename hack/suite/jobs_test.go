@@ -1,10 +1,16 @@
 package main
 
 import (
+	"cmp"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 )
 
 // Others' consumers take long to build: they run on request, and then alone.
@@ -26,37 +32,157 @@ func TestOthersConsumersRunOnlyOnRequest(t *testing.T) {
 	}
 }
 
-// A package that runs in parts runs every test in one of them, on its own fleet, and no
-// package is forgotten or runs twice.
-func TestJourneysRunOnce(t *testing.T) {
-	t.Chdir("../..")
-	chosen, err := jobs("all")
-	if err != nil {
-		t.Fatal(err)
-	}
-	rest, part := chosen[0][0], chosen[1][0]
-	if part.part == "" || part.only == "" || part.skip != "" || rest.only != "" || rest.skip != part.only {
-		t.Errorf("one part is %+v, the other %+v", part, rest)
-	}
-	var got []string
-	for _, s := range slices.Concat(chosen[0], chosen[1][1:], chosen[2]) {
+// told returns how often the suites run each journey: all journeys by their package and name.
+func told(t *testing.T, suites ...suite) map[string]int {
+	t.Helper()
+	runs := map[string]int{}
+	for _, s := range suites {
 		packages, err := s.list(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		got = append(got, packages...)
+		skipped := regexp.MustCompile(cmp.Or(s.skip, "^$"))
+		for _, name := range packages {
+			for _, test := range testsIn(t, strings.TrimPrefix(name, ownModule)) {
+				if !skipped.MatchString(test) {
+					runs[path.Base(name)+" "+test]++
+				}
+			}
+		}
 	}
-	slices.Sort(got)
-	want, err := suite{
-		module: "test/e2e", packages: []string{"./journeys/..."},
-		without: []string{"/journeys/consumers", "/journeys/slices", "/journeys/localcluster"},
-	}.list(t.Context())
-	if diff := cmp.Diff(want, got); err != nil || diff != "" {
-		t.Errorf("%v, packages (-want +got):\n%s", err, diff)
+	return runs
+}
+
+// testsIn are the names of the tests in a folder of the repository.
+func testsIn(t *testing.T, folder string) []string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(folder, "*_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, match := range regexp.MustCompile(`(?m)^func (Test\w+)\(t \*testing\.T\)`).FindAllSubmatch(content, -1) {
+			names = append(names, string(match[1]))
+		}
+	}
+	return names
+}
+
+// journeysOf are the journeys that a mode runs.
+func journeysOf(t *testing.T, mode string) map[string]int {
+	t.Helper()
+	chosen, err := jobs(mode)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var suites []suite
+	for _, s := range slices.Concat(chosen...) {
+		if s.module == "test/e2e" && !slices.Contains(s.without, "/journeys") {
+			suites = append(suites, s)
+		}
+	}
+	return told(t, suites...)
+}
+
+// Only e2e runs all journeys but those of others' consumers; test runs all but those that are
+// named. No journey runs twice.
+func TestJourneysRunOnce(t *testing.T) {
+	t.Chdir("../..")
+	whole := map[string]int{}
+	for journey := range told(t, suite{module: "test/e2e", packages: []string{"./journeys/..."}}) {
+		if !strings.HasPrefix(journey, "consumers ") {
+			whole[journey] = 1
+		}
+	}
+	if diff := gocmp.Diff(whole, journeysOf(t, "e2e")); diff != "" || len(whole) < 60 {
+		t.Errorf("e2e runs (-want +got):\n%s", diff)
+	}
+	for journey := range whole {
+		folder, name, _ := strings.Cut(journey, " ")
+		if _, isRepeated := repeated[name]; isRepeated || slices.Contains(slow, "/journeys/"+folder) {
+			delete(whole, journey)
+		}
+	}
+	if diff := gocmp.Diff(whole, journeysOf(t, "all")); diff != "" {
+		t.Errorf("test runs (-want +got):\n%s", diff)
+	}
+	if names := journeysOf(t, "unit"); len(names) > 0 {
+		t.Errorf("unit runs %v", names)
+	}
+}
+
+// A journey is left out only if a test that runs tells its story.
+func TestEveryRepeatedStoryIsToldByATest(t *testing.T) {
+	t.Chdir("../..")
+	whole, short := journeysOf(t, "e2e"), journeysOf(t, "all")
+	named := func(journeys map[string]int, name string) bool {
+		for journey := range journeys {
+			if strings.HasSuffix(journey, " "+name) {
+				return true
+			}
+		}
+		return false
+	}
+	for name, elsewhere := range repeated {
+		if !named(whole, name) {
+			t.Errorf("there is no journey %s", name)
+		}
+		folder, test, _ := strings.Cut(elsewhere, " ")
+		if !slices.Contains(testsIn(t, folder), test) ||
+			strings.Contains(folder, "/journeys/") && !named(short, test) {
+			t.Errorf("%s is left out, and %s does not run", name, elsewhere)
+		}
+	}
+}
+
+// Each story of the product is told at least once on a fleet with Open Cluster Management
+// whenever all tests run.
+func TestEachOfTheProductsStoriesHasAJourney(t *testing.T) {
+	t.Chdir("../..")
+	short := journeysOf(t, "all")
+	for story, journeys := range map[string][]string{
+		"the addon is enabled by clusteradm": {"inventory TestAddonIsEnabledDisabledAndEnabledAgain"},
+		"the chart installs it":              {"installation TestInstallByPlacement"},
+		"profiles with live properties":      {"inventory TestClusterJoins", "inventory TestPropertyIsEditedAndDeleted"},
+		"placements choose clusters": {
+			"inventory TestPlacementNarrowsAndWidens", "inventory TestPlacementIsPublishedAsDecisions",
+		},
+		"a restart writes nothing":      {"inventory TestManagerRestartWritesNothing"},
+		"kubectl explains what happens": {"inventory TestPluginExplainsWhatIsMissing"},
+		"access providers": {
+			"credentials TestProfileSaysHowToConnect", "credentials TestPersonsReachClustersThroughAKubeconfig",
+		},
+		"copied tokens, their rotation and withdrawal": {
+			"credentials TestTokenGoesWhereItsAccountSays", "credentials TestConsumerSurvivesRotation",
+			"credentials TestTokenIsWithdrawn",
+		},
+		"agents are rolled out by a Placement": {"installation TestAgentsAreUpgradedOneAfterTheOther"},
+		"upgrade and rollback":                 {"credentials TestUpgradeAndRollback"},
+		"hosted agents":                        {"hosted TestAClusterHostsTheAgentOfAnother"},
+		"removal":                              {"installation TestUninstallLeavesNothing"},
+		"the commands of the documentation":    {"credentials TestQuickStartWorksAsWritten"},
+	} {
+		for _, journey := range journeys {
+			if short[journey] != 1 {
+				t.Errorf("%s: %s runs %d times", story, journey, short[journey])
+			}
+		}
+	}
+}
+
+func TestWhoSelectsTestsGetsThem(t *testing.T) {
+	chosen, err := jobs("all")
+	if err != nil {
+		t.Fatal(err)
 	}
 	for _, job := range selected(chosen, "TestGuide") {
 		for _, s := range job {
-			if s.only != "TestGuide" || s.skip != "" || s.part != "" {
+			if s.only != "TestGuide" || s.skip != "" {
 				t.Errorf("who selects tests gets %+v", s)
 			}
 		}

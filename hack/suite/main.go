@@ -2,8 +2,8 @@
 // -json), for a runner that shows and summarizes them. It ends the stream with how long
 // each package took.
 //
-// The journeys mostly wait, one of them for a token to expire, so they run in parallel with
-// the other tests, each package of them on its own fleet.
+// The journeys mostly wait, so they run in parallel with the other tests, each package of them on
+// its own fleet.
 package main
 
 import (
@@ -44,14 +44,9 @@ type suite struct {
 	race bool
 	// sideBySide is how many packages run at once; 0 means one per CPU.
 	sideBySide int
-	// only and skip select tests, unless the caller does. Parts of a package that run at the same
-	// time need their own fleets, so a part has a name.
-	only, skip, part string
+	// only and skip select tests, unless the caller does.
+	only, skip string
 }
-
-// guides are the longest journeys with tokens.
-const guides = "^(TestGuide|TestMigrationAndBack$|TestUpgradeAndRollback$|TestAStolenToken|TestUpstreamsGates|" +
-	"TestPropertiesGuide)"
 
 // jobs run in parallel, and the suites of a job one after the other.
 func jobs(mode string) ([][]suite, error) {
@@ -69,23 +64,6 @@ func jobs(mode string) ([][]suite, error) {
 	journeys := suite{
 		module: "test/e2e", packages: []string{"./journeys/..."}, without: []string{"/journeys/consumers"}, sideBySide: 3,
 	}
-	// An admin's day with 150 clusters takes four to eight minutes, and the largest fleet repeats the
-	// quick start on a hub that manages itself: e2e has them.
-	short := journeys
-	short.without = append(short.without[:1:1], "/journeys/slices", "/journeys/localcluster")
-	// The journeys with tokens take longest, so the guides among them run on their own fleet. The
-	// fleets that wait for the end of a token and of certificates take a quarter of an hour and almost
-	// no CPU time, so they run beside the others, and some of the other journeys after them.
-	const later, token, certificates = "/journeys/inventory", "/journeys/expiry", "/journeys/registration"
-	short.sideBySide, short.skip = 2, guides
-	short.without = append(short.without, later, token, certificates)
-	guided := []suite{
-		{module: "test/e2e", packages: []string{"./journeys/credentials"}, only: guides, part: "guides"},
-	}
-	waits := []suite{
-		{module: "test/e2e", packages: []string{"." + token, "." + certificates}, sideBySide: 2},
-		{module: "test/e2e", packages: []string{"." + later}},
-	}
 	consumers := []suite{{module: "test/e2e", packages: []string{"./journeys/consumers"}}}
 	switch mode {
 	case "unit":
@@ -95,7 +73,7 @@ func jobs(mode string) ([][]suite, error) {
 	case "e2e":
 		return [][]suite{{journeys}}, nil
 	case "all":
-		return [][]suite{{short}, guided, waits, unit, fleet}, nil
+		return [][]suite{{mainOf(journeys)}, unit, fleet}, nil
 	case "race":
 		return [][]suite{{{module: ".", packages: []string{"./..."}, race: true}}}, nil
 	default:
@@ -141,23 +119,14 @@ func run(ctx context.Context, args []string, out io.Writer) (passed bool, err er
 	return passed, errors.Join(err, events.end())
 }
 
-// selected returns the jobs for the tests that the caller selects: no package runs in parts.
+// selected returns the jobs for the tests that the caller selects.
 func selected(jobs [][]suite, only string) [][]suite {
-	var all [][]suite
 	for _, job := range jobs {
-		var whole []suite
-		for _, s := range job {
-			if s.part != "" {
-				continue
-			}
-			s.only, s.skip = only, ""
-			whole = append(whole, s)
-		}
-		if len(whole) > 0 {
-			all = append(all, whole)
+		for i := range job {
+			job[i].only, job[i].skip = only, ""
 		}
 	}
-	return all
+	return jobs
 }
 
 func (s suite) run(ctx context.Context, events *stream) error {
@@ -190,9 +159,6 @@ func (s suite) run(ctx context.Context, events *stream) error {
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if s.race {
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=1")
-	}
-	if s.part != "" {
-		cmd.Env = append(cmd.Env, "FLEET_PART="+s.part)
 	}
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	output, err := cmd.StdoutPipe()

@@ -14,11 +14,10 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/test/fleet/node"
 )
 
-// The spokes of every fleet; Lost is the one that a story may leave unusable.
+// The spokes of a fleet.
 const (
 	Cluster1 = "cluster1"
 	Cluster2 = "cluster2"
-	Lost     = "cluster3"
 )
 
 const (
@@ -67,10 +66,6 @@ var (
 func Main(m *testing.M, of fleet.Options) {
 	node.Init()
 	options = of
-	// hack/suite runs parts of a package side by side.
-	if part := os.Getenv("FLEET_PART"); part != "" { //nolint:forbidigo // who runs the stories says so
-		options.Name += "-" + part
-	}
 	if access = of.Access; access {
 		noAccess = node.CheckOwnNetworks()
 		options.Access, options.Consumers = noAccess == nil, noAccess == nil && of.Consumers

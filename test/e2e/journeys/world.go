@@ -343,6 +343,14 @@ func MoveTo(ctx context.Context, t *testing.T, cluster, set string) {
 	}
 }
 
+// Lease sets how often, in seconds, a cluster must renew its lease.
+func Lease(t *testing.T, cluster string, seconds int) {
+	t.Helper()
+	object := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: cluster}}
+	patch := fmt.Appendf(nil, `{"spec":{"leaseDurationSeconds":%d}}`, seconds)
+	apitest.Must(t, Hub(t).Patch(t.Context(), object, client.RawPatch(types.MergePatchType, patch)))
+}
+
 // Sandbox is a namespace bound to a set that contains the clusters.
 func Sandbox(t *testing.T, prefix string, clusters ...string) string {
 	t.Helper()

@@ -8,5 +8,5 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	journeys.Main(m, fleet.Options{Name: "inventory", Spokes: 3})
+	journeys.Main(m, fleet.Options{Name: "inventory", Spokes: 2})
 }

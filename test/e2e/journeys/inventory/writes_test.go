@@ -221,7 +221,7 @@ func TestUnrelatedChangesWriteNothing(t *testing.T) {
 	ns := journeys.Sandbox(t, "noise", journeys.Cluster1)
 	journeys.HasProfile(t, ns, journeys.Cluster1)
 	renewed(t, journeys.Cluster1)
-	lease(t, journeys.Cluster1, 5)
+	journeys.Lease(t, journeys.Cluster1, 5)
 	t.Cleanup(func() {
 		object := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: journeys.Cluster1}}
 		if err := journeys.Hub(t).Patch(context.WithoutCancel(t.Context()), object,
