@@ -21,7 +21,7 @@ const (
 	// story's requests are its checks, and an API server, its etcd and the test work
 	// for each of them.
 	firstPoll = 2 * time.Millisecond
-	slowPoll  = 50 * time.Millisecond
+	slowPoll  = 200 * time.Millisecond
 
 	// stayPoll is how often Stays looks.
 	stayPoll = 25 * time.Millisecond

@@ -66,6 +66,7 @@ func startOptions(t *testing.T) *Options {
 // here, their conversion webhook fails.
 func TestTheManagerWaitsForOpenClusterManagement(t *testing.T) {
 	server := apitest.Start(t)
+	t.Run("and ends while it does", func(t *testing.T) { endsWhileItWaits(t, server.Config(t)) })
 	w := apitest.NewWorld(t, server.Config(t), ocmtest.Scheme())
 	hubtest.Install(w, "", hubtest.Rights)
 	opts := startOptions(t)
@@ -147,10 +148,9 @@ func butWorks() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	}), err
 }
 
-func TestTheManagerEndsWhileItWaits(t *testing.T) {
-	server := apitest.Start(t)
+func endsWhileItWaits(t *testing.T, cfg *rest.Config) {
 	opts := startOptions(t)
-	stop := apitest.Run(t, func(ctx context.Context) error { return run(ctx, server.Config(t), opts) })
+	stop := apitest.Run(t, func(ctx context.Context) error { return run(ctx, cfg, opts) })
 	apitest.Eventually(t, apitest.Patience, "it waits", func() string {
 		if _, body := probe(t, opts.HealthProbeBindAddress, "/readyz"); !strings.Contains(body, "managedclusters") {
 			return body
@@ -266,12 +266,11 @@ func TestHealth(t *testing.T) {
 
 // TestTheLeaseIsLeftToHelm, which fails if the manager creates it first.
 func TestTheLeaseIsLeftToHelm(t *testing.T) {
-	server := apitest.Start(t)
-	w := apitest.NewWorld(t, server.Config(t), ocmtest.Scheme())
+	w := apitest.NewWorld(t, hub.Config(t), ocmtest.Scheme())
 	lease := client.ObjectKey{Namespace: "default", Name: "cluster-inventory-manager"}
 	ended := make(chan struct{})
 	wire := &apitest.Wire{}
-	live, err := client.New(wire.Tap(server.Config(t)), client.Options{})
+	live, err := client.New(wire.Tap(hub.Config(t)), client.Options{})
 	apitest.Must(t, err)
 	go func() {
 		defer close(ended)

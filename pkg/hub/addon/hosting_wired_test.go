@@ -319,7 +319,7 @@ func letGo(r *rollout) {
 // in all states of its addon, and only ManifestWorks of its own names are read. All continues
 // when hosting is turned on again.
 func TestHostingIsTurnedOff(t *testing.T) {
-	r := newRevisionStory(t, hub)
+	r := newRevisionStory(t)
 	r.common = r.revision("v1", "2")
 	r.offers(r.common)
 	hosting, withoutHosting := Options{HostedAgents: true}, Options{}

@@ -29,7 +29,7 @@ import (
 // TestRevisions runs on one hub, on which clusters get their agents by AgentRevisions. The
 // test plays Open Cluster Management, which chooses each cluster's revision.
 func TestRevisions(t *testing.T) {
-	r := newRevisionStory(t, hub)
+	r := newRevisionStory(t)
 	r.offers(r.named("first"))
 	r.restart(Options{})
 	r.settle()
@@ -48,8 +48,7 @@ func TestRevisions(t *testing.T) {
 // remove for a while: agents stay, spokes are cleaned up, and what has to wait continues once
 // it exists.
 func TestRevisionsWithoutTheirDefinition(t *testing.T) {
-	server := apitest.Start(t, apitest.Hub(), apitest.AgentRevision())
-	r := newRevisionStory(t, server)
+	r := newRevisionStory(t)
 	r.Patience = 2 * apitest.Patience // the framework looks for them every half a minute
 	one := r.named("one")
 	r.fill(one, "v1", "2")
@@ -91,21 +90,21 @@ func TestRevisionsWithoutTheirDefinition(t *testing.T) {
 		t.Errorf("revisions of all clusters, from which OCM takes the hash (-want +got):\n%s", diff)
 	}
 
-	server.Install(t, apitest.AgentRevision())
+	hub.Install(t, apitest.AgentRevision())
 	r.says(waits, "ConfigurationMissing", "AgentRevision gone")
 	r.MustCreate(two)
 	r.has(held, "v2")
 }
 
-func newRevisionStory(t *testing.T, server *apitest.Server) *revisions {
+func newRevisionStory(t *testing.T) *revisions {
 	t.Helper()
-	w := newWorldOn(t, server)
+	w := newWorld(t)
 	definition := &addonv1beta1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: contract.AddonName}}
 	definition.Spec.InstallStrategy.Type = addonv1beta1.AddonInstallStrategyManual
 	w.MustCreate(definition)
 	w.CleanUp(definition)
 	unseen := &world{&addontest.World{World: w.World.World, Wire: &apitest.Wire{}}}
-	return &revisions{&rollout{world: unseen, definition: definition}, &shell{server: server}}
+	return &revisions{&rollout{world: unseen, definition: definition}, &shell{}}
 }
 
 type revisions struct {
@@ -115,7 +114,6 @@ type revisions struct {
 
 // shell is the framework that runs.
 type shell struct {
-	server   *apitest.Server
 	on       testing.TB
 	outcomes *configuration.Outcomes
 	stop     func()
@@ -135,7 +133,7 @@ func (r *revisions) restart(opts Options) {
 	} else {
 		r.shell.stop()
 	}
-	cfg := r.Wire.Tap(r.shell.server.Config(r.T))
+	cfg := r.Wire.Tap(hub.Config(r.T))
 	cached, err := cache.New(cfg, cache.Options{Scheme: r.Scheme(), ByObject: CacheOptions()})
 	apitest.Must(r.T, err)
 	r.shell.outcomes = configuration.NewOutcomes(r.Client)

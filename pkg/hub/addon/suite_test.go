@@ -24,10 +24,5 @@ type world struct{ *addontest.World }
 
 func newWorld(t testing.TB) *world {
 	t.Helper()
-	return newWorldOn(t, hub)
-}
-
-func newWorldOn(t testing.TB, server *apitest.Server) *world {
-	t.Helper()
-	return &world{addontest.New(t, server)}
+	return &world{addontest.New(t, hub)}
 }

@@ -11,14 +11,9 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 )
 
-// Stepped tests leave addons on the first hub; the second is for managers, which act
-// on everything there.
-var (
-	hub      = apitest.New(apitest.Hub())
-	wiredHub = apitest.New(apitest.Hub())
-)
+var hub = apitest.New(apitest.Hub())
 
-func TestMain(m *testing.M) { apitest.Main(m, hub, wiredHub) }
+func TestMain(m *testing.M) { apitest.Main(m, hub) }
 
 const patchAddon = "PATCH managedclusteraddons/status"
 

@@ -19,12 +19,13 @@ import (
 const quiet = delay + time.Second
 
 func TestAddonIsWrittenOnceAtCreationAndOncePerFailure(t *testing.T) {
-	h := ocmtest.New(t, wiredHub.Config(t))
+	h := ocmtest.New(t, hub.Config(t))
+	h.Clear(&addonv1beta1.ManagedClusterAddOnList{}) // which stepped tests have left
 	t.Cleanup(func() { h.Clear(&addonv1beta1.ManagedClusterAddOnList{}) })
 	wire := &apitest.Wire{}
 	profiles, tokens := ofProfiles(), ofTokens()
 	start := func() (stop func()) {
-		mgr := ocmtest.NewManager(t, wire.Tap(wiredHub.Config(t)), nil)
+		mgr := ocmtest.NewManager(t, wire.Tap(hub.Config(t)), nil)
 		apitest.Must(t, Add(t.Context(), mgr, Options{Sources: []Source{profiles, tokens}, Clock: clock.RealClock{}}))
 		return apitest.Run(t, mgr.Start)
 	}

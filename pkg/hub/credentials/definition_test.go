@@ -35,8 +35,7 @@ func (w *world) relisted(account client.Object, missing bool) {
 // TestAccountsThatAreRestoredSlowly: as long as anything is being restored, even of another
 // kind, the copy of a missing account stays.
 func TestAccountsThatAreRestoredSlowly(t *testing.T) {
-	srv := apitest.Start(t, apitest.Hub(), apitest.ClusterProfile(), apitest.ManagedServiceAccount())
-	w := newWorldOn(t, srv)
+	w := newWorldOn(t, restoredHub)
 	ahead := watch.RestoreTime
 	now := apitest.Ahead(ahead)
 	w.opts.Clock = now
@@ -47,7 +46,7 @@ func TestAccountsThatAreRestoredSlowly(t *testing.T) {
 	copied := w.holds(team, c, "reader", w.Rotate(account))
 	w.wire.Reset()
 	restore := w.Backup(&authv1beta1.ManagedServiceAccountList{})
-	srv.Reinstall(w.World, source.AccountCRD, apitest.ManagedServiceAccount())
+	restoredHub.Reinstall(w.World, source.AccountCRD, apitest.ManagedServiceAccount())
 	w.relisted(account, true)
 	for i := range 5 {
 		ahead += 50 * time.Second
@@ -78,8 +77,7 @@ func TestAccountsThatAreRestoredSlowly(t *testing.T) {
 
 // TestAManagerThatStartsDuringARestore finds copies and rights, and an account missing.
 func TestAManagerThatStartsDuringARestore(t *testing.T) {
-	srv := apitest.Start(t, apitest.Hub(), apitest.ClusterProfile(), apitest.ManagedServiceAccount())
-	w := newWorldOn(t, srv)
+	w := newWorldOn(t, restoredHub)
 	c, team := w.cluster(w.Name("c")), w.team()
 	w.publish(team, c)
 	w.start()
@@ -91,7 +89,7 @@ func TestAManagerThatStartsDuringARestore(t *testing.T) {
 	w.copied(team, other, "reader")
 	w.stop()
 	restore := w.Backup(&authv1beta1.ManagedServiceAccountList{})
-	srv.Reinstall(w.World, source.AccountCRD, apitest.ManagedServiceAccount())
+	restoredHub.Reinstall(w.World, source.AccountCRD, apitest.ManagedServiceAccount())
 	w.account(w.cluster(w.Name("next")), "reader", team) // so that all that are there are reconciled
 
 	w.wire.Reset()
@@ -130,8 +128,7 @@ func (w *world) deleted() []string {
 }
 
 func TestAccountsThatVanishWithTheirCRD(t *testing.T) {
-	srv := apitest.Start(t, apitest.Hub(), apitest.ClusterProfile(), apitest.ManagedServiceAccount())
-	w := newWorldOn(t, srv)
+	w := newWorldOn(t, restoredHub)
 	now := apitest.Ahead(watch.RestoreTime)
 	w.opts.Clock = now
 	c, team := w.cluster(w.Name("c")), w.team()
@@ -142,7 +139,7 @@ func TestAccountsThatVanishWithTheirCRD(t *testing.T) {
 
 	w.wire.Reset()
 	restore := w.Backup(&authv1beta1.ManagedServiceAccountList{})
-	srv.Reinstall(w.World, source.AccountCRD, apitest.ManagedServiceAccount())
+	restoredHub.Reinstall(w.World, source.AccountCRD, apitest.ManagedServiceAccount())
 	w.relisted(account, true)
 	w.creds.enqueueEverything()
 	// The restored account is another object than the one for which the Secret of its token
@@ -160,7 +157,7 @@ func TestAccountsThatVanishWithTheirCRD(t *testing.T) {
 
 	// A minute later, missing objects count.
 	now.Set(2 * watch.RestoreTime)
-	srv.Reinstall(w.World, source.AccountCRD, apitest.ManagedServiceAccount())
+	restoredHub.Reinstall(w.World, source.AccountCRD, apitest.ManagedServiceAccount())
 	w.relisted(account, true)
 	if w.copied(team, c, "reader") == nil {
 		t.Error("the copy was deleted for want of the account")

@@ -36,13 +36,15 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/watch"
 )
 
-// hubWithoutAccounts does not serve ManagedServiceAccounts.
+// hubWithoutAccounts does not serve ManagedServiceAccounts, and on restoredHub their CRD is
+// deleted and recreated.
 var (
 	hub                = apitest.New(apitest.Hub(), apitest.ClusterProfile(), apitest.ManagedServiceAccount())
 	hubWithoutAccounts = apitest.New(apitest.Hub(), apitest.ClusterProfile())
+	restoredHub        = apitest.New(apitest.Hub(), apitest.ClusterProfile(), apitest.ManagedServiceAccount())
 )
 
-func TestMain(m *testing.M) { apitest.Main(m, hub, hubWithoutAccounts) }
+func TestMain(m *testing.M) { apitest.Main(m, hub, hubWithoutAccounts, restoredHub) }
 
 const (
 	// patience is how long a test waits for what must happen. While the CRD of accounts

@@ -38,9 +38,10 @@ type restoration struct {
 
 func newRestoration(t *testing.T) *restoration {
 	t.Helper()
-	server := apitest.Start(t, apitest.Hub(), apitest.ClusterProfile())
+	server := restoredHub
 	r := &restoration{world: newWorld(t, server.Config(t)), server: server, wire: &apitest.Wire{}, time: &apitest.Clock{}}
-	r.later()
+	t.Cleanup(func() { clearHub(r.world) })
+	r.later() // than the CRDs that an earlier test has recreated
 	set := r.ExclusiveSet("set")
 	r.all, r.one = r.Namespace("all", nil), r.Namespace("one", nil)
 	r.Bind(r.all, set.Name)

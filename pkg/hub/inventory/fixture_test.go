@@ -21,14 +21,22 @@ import (
 // Two hubs for stepped tests: ClusterProfiles as SIG-Multicluster defines them, and as
 // Open Cluster Management does. Tests that run a manager use the third, which serves
 // ClusterProfiles in v1alpha2, too, and leave it empty, since their managers act on
-// everything there.
+// everything there. So do those that delete and recreate CRDs on the fourth, and those in which
+// another client writes profiles, too, on the others: the latter run at the same time.
 var (
-	mapHub    = apitest.New(apitest.Hub(), apitest.ClusterProfile())
-	atomicHub = apitest.New(apitest.Hub(), apitest.AtomicClusterProfile())
-	wiredHub  = apitest.New(apitest.Hub(), apitest.ClusterProfileInTwoVersions(), apitest.ManagedProxyConfiguration())
+	mapHub      = apitest.New(apitest.Hub(), apitest.ClusterProfile())
+	atomicHub   = apitest.New(apitest.Hub(), apitest.AtomicClusterProfile())
+	wiredHub    = apitest.New(apitest.Hub(), apitest.ClusterProfileInTwoVersions(), apitest.ManagedProxyConfiguration())
+	restoredHub = apitest.New(apitest.Hub(), apitest.ClusterProfile())
+
+	applyHub      = apitest.New(apitest.Hub(), apitest.ClusterProfile())
+	editHub       = apitest.New(apitest.Hub(), apitest.ClusterProfile())
+	editAtomicHub = apitest.New(apitest.Hub(), apitest.AtomicClusterProfile())
 )
 
-func TestMain(m *testing.M) { apitest.Main(m, mapHub, atomicHub, wiredHub) }
+func TestMain(m *testing.M) {
+	apitest.Main(m, mapHub, atomicHub, wiredHub, restoredHub, applyHub, editHub, editAtomicHub)
+}
 
 // world is a hub as its administrator sees it, for one test.
 type world struct{ *ocmtest.Hub }

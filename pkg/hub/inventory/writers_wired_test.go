@@ -43,10 +43,10 @@ type sharedProfile struct {
 	server *apitest.Server
 }
 
-func newSharedProfile(t *testing.T, form apitest.CRDs) *sharedProfile {
+func newSharedProfile(t *testing.T, server *apitest.Server) *sharedProfile {
 	t.Helper()
-	server := apitest.Start(t, apitest.Hub(), form)
 	w := newWorld(t, server.Config(t))
+	t.Cleanup(func() { clearHub(w) })
 	set := w.ExclusiveSet("set")
 	s := &sharedProfile{world: w, t: t, ns: w.Namespace("team", nil), wire: &apitest.Wire{}, server: server}
 	w.Bind(s.ns, set.Name)
@@ -201,13 +201,13 @@ const (
 // writing are the ways in which another client may write properties, and how many writes of
 // this addon announce, or forget, the name of a property in the presence of such a client.
 var writing = map[string]struct {
-	crds  apitest.CRDs
+	hub   *apitest.Server
 	write func(*sharedProfile, string, string) (string, error)
 	names int
 }{
-	"list maps, server-side apply":    {apitest.ClusterProfile(), (*sharedProfile).apply, 0},
-	"list maps, read-modify-write":    {apitest.ClusterProfile(), (*sharedProfile).edit, 0},
-	"atomic lists, read-modify-write": {apitest.AtomicClusterProfile(), (*sharedProfile).edit, 1},
+	"list maps, server-side apply":    {applyHub, (*sharedProfile).apply, 0},
+	"list maps, read-modify-write":    {editHub, (*sharedProfile).edit, 0},
+	"atomic lists, read-modify-write": {editAtomicHub, (*sharedProfile).edit, 1},
 }
 
 // Another client writes its own property twice a second while the spoke edits its. No version
@@ -217,7 +217,7 @@ func TestOtherWritersWhileASpokeEdits(t *testing.T) {
 	for name, form := range writing {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newSharedProfile(t, form.crds)
+			s := newSharedProfile(t, form.hub)
 			seen := s.follow()
 			_, err := form.write(s, "agents.x-k8s.io/last-seen", "0")
 			apitest.Must(t, err)
@@ -293,7 +293,7 @@ func TestTheAuthorsOfPropertiesSurviveARestart(t *testing.T) {
 	for name, form := range writing {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newSharedProfile(t, form.crds)
+			s := newSharedProfile(t, form.hub)
 			write := func(name, value string) {
 				t.Helper()
 				_, err := form.write(s, name, value)
@@ -350,7 +350,7 @@ func TestTheAuthorsOfPropertiesSurviveARestart(t *testing.T) {
 // The API server records the last writer of an atomic list as the author of all its entries
 // when the CRD gets list maps.
 func TestOthersPropertiesStayWhenTheCRDIsSwapped(t *testing.T) {
-	s := newSharedProfile(t, apitest.AtomicClusterProfile())
+	s := newSharedProfile(t, apitest.Start(t, apitest.Hub(), apitest.AtomicClusterProfile()))
 	_, err := s.edit("agents.x-k8s.io/last-seen", "1")
 	apitest.Must(t, err)
 	s.recorded(1, `["x"]`)
@@ -379,7 +379,7 @@ func TestOthersPropertiesStayWhenTheCRDIsSwapped(t *testing.T) {
 // A server-side apply replaces an atomic list, so this writer and the manager undo each
 // other's writes. The manager does so at a bounded rate and says so.
 func TestServerSideApplyOfAnAtomicListCostsABoundedNumberOfWrites(t *testing.T) {
-	s := newSharedProfile(t, apitest.AtomicClusterProfile())
+	s := newSharedProfile(t, editAtomicHub)
 	// The first repair also records which properties are this addon's. Until it has succeeded, refused
 	// writes count as attempts to publish a property for the first time, which are not limited.
 	_, err := s.apply("agents.x-k8s.io/last-seen", "first")
@@ -415,11 +415,9 @@ func TestServerSideApplyOfAnAtomicListCostsABoundedNumberOfWrites(t *testing.T) 
 }
 
 func TestOthersMayWriteManyProperties(t *testing.T) {
-	for name, form := range map[string]apitest.CRDs{
-		"list maps": apitest.ClusterProfile(), "atomic lists": apitest.AtomicClusterProfile(),
-	} {
+	for name, hub := range map[string]*apitest.Server{"list maps": editHub, "atomic lists": editAtomicHub} {
 		t.Run(name, func(t *testing.T) {
-			s := newSharedProfile(t, form)
+			s := newSharedProfile(t, hub)
 			want := []string{"x", "new"}
 			apitest.EditStatus(s, s.Profile(s.ns, s.c.Name), func(p *inventoryv1alpha1.ClusterProfile) {
 				for i := range 1000 {
@@ -451,7 +449,7 @@ func TestOthersMayWriteManyProperties(t *testing.T) {
 
 // Without managed fields, the manager lists its properties itself.
 func TestManagedFieldsAreStripped(t *testing.T) {
-	s := newSharedProfile(t, apitest.ClusterProfile())
+	s := newSharedProfile(t, applyHub)
 	_, err := s.apply("agents.x-k8s.io/last-seen", "1")
 	apitest.Must(t, err)
 	strip := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"managedFields":[{}]}}`))

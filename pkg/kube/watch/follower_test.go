@@ -85,7 +85,6 @@ func runFollower(t *testing.T, follower *Follower) {
 }
 
 func TestFollower(t *testing.T) {
-	server := apitest.Start(t)
 	w := server.World(t, scheme.Scheme)
 	ns := w.Namespace("ns", nil)
 	configMap := func(name string) *corev1.ConfigMap {

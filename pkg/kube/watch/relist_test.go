@@ -20,10 +20,12 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-func TestMain(m *testing.M) { apitest.Main(m) }
+// server is restarted and restored by some tests.
+var server = apitest.New()
+
+func TestMain(m *testing.M) { apitest.Main(m, server) }
 
 func TestCachesFollowARestoredServer(t *testing.T) {
-	server := apitest.Start(t)
 	w := server.World(t, scheme.Scheme)
 	w.Patience = apitest.RestartPatience
 	ns := w.Namespace("test", nil)
@@ -39,7 +41,7 @@ func TestCachesFollowARestoredServer(t *testing.T) {
 
 	t.Run("whose version is behind when watches resume", func(t *testing.T) {
 		w := w.In(t)
-		eventually := followConfigMaps(t, w, server, ns)
+		eventually := followConfigMaps(t, w, ns)
 		edit(w, "edited", "lost")
 		w.MustDelete(object("deleted"))
 		w.MustCreate(object("created"))
@@ -55,7 +57,7 @@ func TestCachesFollowARestoredServer(t *testing.T) {
 	})
 	t.Run("whose version is ahead when watches resume", func(t *testing.T) {
 		w := w.In(t)
-		eventually := followConfigMaps(t, w, server, ns)
+		eventually := followConfigMaps(t, w, ns)
 		w.MustCreate(object("created"))
 		eventually("what will be lost", map[string]string{"edited": "late", "deleted": "", "created": ""})
 
@@ -69,9 +71,7 @@ func TestCachesFollowARestoredServer(t *testing.T) {
 
 // followConfigMaps follows the ConfigMaps of a namespace with a cache and with a Follower. It
 // returns a function that waits until both have objects with certain values.
-func followConfigMaps(
-	t *testing.T, w *apitest.World, server *apitest.Server, ns string,
-) (eventually func(what string, want map[string]string)) {
+func followConfigMaps(t *testing.T, w *apitest.World, ns string) (eventually func(string, map[string]string)) {
 	t.Helper()
 	cfg, _ := RelistAfterOutage(server.Config(t), time.Second)
 	cached, err := cache.New(cfg, cache.Options{
@@ -126,7 +126,6 @@ func followConfigMaps(
 // A server without WatchList answers 422 to a watch that lists, and the reflector falls back to
 // a list and a watch.
 func TestOldServersAreListedOnce(t *testing.T) {
-	server := apitest.Start(t)
 	w := server.World(t, scheme.Scheme)
 	w.Patience = apitest.RestartPatience
 	ns := w.Namespace("test", nil)

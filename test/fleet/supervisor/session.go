@@ -122,10 +122,11 @@ func command(dir string, p Process) (cmd *exec.Cmd, closeLog func(), err error) 
 }
 
 // BaseEnv is the part of the caller's environment that the fleet's processes
-// see. KUBECONFIG, proxies and feature switches of the user's shell are not.
+// see. KUBECONFIG, proxies and feature switches of the user's shell are not. Pods get only the
+// environment of their containers.
 func BaseEnv(environ []string) []string {
 	var kept []string
-	for _, name := range []string{"HOME", "LANG", "PATH", "TZ", "USER", "XDG_CACHE_HOME", "XDG_RUNTIME_DIR"} {
+	for _, name := range []string{"GOGC", "HOME", "LANG", "PATH", "TZ", "USER", "XDG_CACHE_HOME", "XDG_RUNTIME_DIR"} {
 		for _, entry := range environ {
 			if strings.HasPrefix(entry, name+"=") {
 				kept = append(kept, entry)
