@@ -59,7 +59,7 @@ func TestStreamKeepsEveryLineWhole(t *testing.T) {
 }
 
 func TestJobs(t *testing.T) {
-	for mode, want := range map[string]int{"unit": 2, "race": 1, "e2e": 1, "all": 5} {
+	for mode, want := range map[string]int{"unit": 2, "race": 1, "e2e": 1, "all": 3} {
 		got, err := jobs(mode)
 		if err != nil || len(got) != want {
 			t.Errorf("%s: %d jobs, %v", mode, len(got), err)
