@@ -179,7 +179,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, opts *Options, cou
 		return fmt.Errorf("adding the access controller: %w", err)
 	}
 	gate, err := upstream.AddRegistrationGate(mgr, opts.UpstreamRegistrationClusterRole,
-		upstream.Override(opts.UpstreamGates), clock.RealClock{}, reportMode(counts, metrics.WriterRegistration))
+		upstream.Override(opts.UpstreamGates), clock.RealClock{}, counts.Upstream(metrics.WriterRegistration))
 	if err != nil {
 		return fmt.Errorf("adding the gate for OCM's own ClusterProfiles: %w", err)
 	}
@@ -274,7 +274,7 @@ func addAccess(mgr manager.Manager, opts *Options, counts *metrics.Metrics) (*ac
 	proxy := opts.Access.ClusterProxyOptions
 	if proxy.Enabled {
 		gate, err := upstream.AddProxyGate(mgr, proxy.Namespace, clock.RealClock{},
-			reportMode(counts, metrics.WriterClusterProxy))
+			counts.Upstream(metrics.WriterClusterProxy))
 		if err != nil {
 			return nil, err
 		}
@@ -293,25 +293,10 @@ func addSyncer(mgr manager.Manager, opts *Options, counts *metrics.Metrics) (cre
 		return nil, nil
 	}
 	syncer, err := upstream.AddSyncer(mgr, upstream.Override(opts.CredentialsUpstreamSyncer), clock.RealClock{},
-		reportMode(counts, metrics.WriterServiceAccount))
+		counts.Upstream(metrics.WriterServiceAccount))
 	if err != nil {
 		return nil, fmt.Errorf("looking for managed-serviceaccount's own syncer: %w", err)
 	}
 	syncer.Subscribe(func() { syncer.On() })
 	return syncer, nil
-}
-
-// reportMode returns what reports the mode of one of OCM's own writers to the metrics, as its users
-// see it.
-func reportMode(counts *metrics.Metrics, writer string) func(on, unknown bool) {
-	return func(on, unknown bool) {
-		mode := metrics.Off
-		switch {
-		case unknown:
-			mode = metrics.Unknown
-		case on:
-			mode = metrics.On
-		}
-		counts.Upstream(writer, mode)
-	}
 }

@@ -26,7 +26,6 @@ type changes struct {
 	order    []*change // by time; superseded ones stay until they are old
 }
 
-// change is the last change of a cluster.
 type change struct {
 	cluster string
 	version string // resource version
@@ -39,7 +38,6 @@ func newChanges(clock clock.PassiveClock) *changes {
 	return &changes{clock: clock, clusters: map[string]*change{}}
 }
 
-// changed records a change of a cluster.
 func (c *changes) changed(cluster, version string) {
 	now := c.clock.Now()
 	c.mu.Lock()

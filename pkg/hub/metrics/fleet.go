@@ -8,6 +8,7 @@ import (
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
 // Other stands for every reason and every revision that is not among those that are known. An agent
@@ -55,8 +56,7 @@ func Reasons() map[string][]string {
 			degraded = append(degraded, reasons...)
 		}
 	}
-	slices.Sort(degraded)
-	own[contract.ConditionDegraded] = slices.Compact(degraded)
+	own[contract.ConditionDegraded] = kube.SortedNames(degraded)
 	return own
 }
 

@@ -45,17 +45,14 @@ const (
 	RejectedLimit     = "Limit"
 )
 
-// Mode says whether one of OCM's own writers is on.
-type Mode string
-
-// The modes.
+// Whether one of OCM's own writers is on.
 const (
-	On      Mode = "On"
-	Off     Mode = "Off"
-	Unknown Mode = "Unknown"
+	modeOn      = "On"
+	modeOff     = "Off"
+	modeUnknown = "Unknown"
 )
 
-func modes() []Mode { return []Mode{On, Off, Unknown} }
+func modes() []string { return []string{modeOn, modeOff, modeUnknown} }
 
 // OCM's own writers, with which this addon must not compete.
 const (
@@ -117,7 +114,7 @@ type Metrics struct {
 	delay       prometheus.Histogram
 	writes      *prometheus.CounterVec
 	upstream    collected
-	modes       kube.Memory[string, Mode] // by writer
+	modes       kube.Memory[string, string] // by writer
 	policies    *prometheus.GaugeVec
 	addons      *tally
 	agents      *tally
@@ -194,7 +191,7 @@ func New(opts Options) *Metrics {
 					if mode == now {
 						value = 1
 					}
-					show(value, writer, string(mode))
+					show(value, writer, mode)
 				}
 			}
 		},
@@ -279,9 +276,19 @@ func (m *Metrics) ProfileServed(pair types.NamespacedName, version string, patch
 	}
 }
 
-// Upstream records the mode of one of Open Cluster Management's writers.
-func (m *Metrics) Upstream(writer string, now Mode) {
-	m.modes.Set(writer, now)
+// Upstream returns what records the mode of one of Open Cluster Management's writers, as its users
+// see it.
+func (m *Metrics) Upstream(writer string) func(on, unknown bool) {
+	return func(on, unknown bool) {
+		mode := modeOff
+		switch {
+		case unknown:
+			mode = modeUnknown
+		case on:
+			mode = modeOn
+		}
+		m.modes.Set(writer, mode)
+	}
 }
 
 // PolicyEnforced records whether the hub enforces one of the chart's admission policies.

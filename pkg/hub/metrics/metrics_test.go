@@ -199,9 +199,9 @@ func TestOldChangesLeaveNoMemory(t *testing.T) {
 
 func TestUpstreamIsInOneMode(t *testing.T) {
 	m := New(Options{})
-	m.Upstream(WriterRegistration, Unknown)
-	m.Upstream(WriterRegistration, Off)
-	m.Upstream(WriterClusterProxy, On)
+	m.Upstream(WriterRegistration)(false, true)
+	m.Upstream(WriterRegistration)(false, false)
+	m.Upstream(WriterClusterProxy)(true, false)
 	check(t, "two writers", m, "upstream_mode", map[string]float64{"Off registration": 1, "On cluster-proxy": 1})
 
 	// Also while another goroutine changes the mode.
@@ -213,7 +213,7 @@ func TestUpstreamIsInOneMode(t *testing.T) {
 			case <-done:
 				return
 			default:
-				m.Upstream(WriterClusterProxy, modes()[n%3])
+				m.Upstream(WriterClusterProxy)(n%3 == 0, n%3 == 1)
 			}
 		}
 	})
@@ -349,7 +349,7 @@ func TestEveryMetricIsDocumented(t *testing.T) {
 	m := New(Options{ByNamespace: true})
 	m.MovePair("a", Pair{}, Pair{State: "Synced", Withheld: "NotPlaced"})
 	m.TokenEnds(types.NamespacedName{Name: "a"}, time.Now())
-	m.Upstream(WriterRegistration, On)
+	m.Upstream(WriterRegistration)(true, false)
 	m.PolicyEnforced("a", true)
 	m.CountCondition("Degraded", "True", "WriteFailed", 1)
 	m.CountAgent("r", "Completed", 1)

@@ -83,7 +83,6 @@ func (t *tally) move(namespace, before, after string) {
 	}
 }
 
-// add changes a count.
 func (t *tally) add(of series, more int) {
 	t.counts.Update(of, func(before int, _ bool) (now int, keep bool) {
 		now = before + more
