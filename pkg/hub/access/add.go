@@ -106,19 +106,14 @@ func Add(mgr manager.Manager, opts Options) (*Resolver, error) {
 		Named(ControllerName).
 		WithOptions(controller.Options{
 			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](retryFirst, retryMost),
-			NewQueue:    queueWith(opts.Clock),
+			// On the same clock as the certificates' expiry from which RequeueAfter is computed.
+			NewQueue: func(
+				name string, limiter workqueue.TypedRateLimiter[reconcile.Request],
+			) workqueue.TypedRateLimitingInterface[reconcile.Request] {
+				config := workqueue.TypedRateLimitingQueueConfig[reconcile.Request]{Name: name, Clock: opts.Clock}
+				return workqueue.NewTypedRateLimitingQueueWithConfig(limiter, config)
+			},
 		}).
 		WatchesRawSource(&r.trigger).
 		Complete(r)
-}
-
-type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
-
-// queueWith makes the controller's queue run on the given clock, so that RequeueAfter uses
-// the same time as the certificates' expiry from which it is computed.
-func queueWith(c clock.WithTicker) func(string, workqueue.TypedRateLimiter[reconcile.Request]) queue {
-	return func(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) queue {
-		config := workqueue.TypedRateLimitingQueueConfig[reconcile.Request]{Name: name, Clock: c}
-		return workqueue.NewTypedRateLimitingQueueWithConfig(limiter, config)
-	}
 }

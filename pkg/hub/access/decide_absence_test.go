@@ -137,7 +137,8 @@ func TestSharedObjectIsAbsentOnceAbsenceLasted(t *testing.T) {
 					t.Errorf("step %d: waits %s, want %s", i+1, wait, s.wait)
 				}
 				if diff := cmp.Diff(s.counts, counts, cmp.AllowUnexported(
-					proxyFacts{}, configuration{}, found[corev1.Secret]{}, found[corev1.Service]{}, found[corev1.ConfigMap]{},
+					proxyFacts{}, problem{}, configuration{},
+					found[corev1.Secret]{}, found[corev1.Service]{}, found[corev1.ConfigMap]{},
 				)); diff != "" {
 					t.Errorf("step %d: what counts (-want +got):\n%s", i+1, diff)
 				}

@@ -4,6 +4,8 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/sets"
+
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
@@ -17,7 +19,7 @@ const absenceGrain = time.Second
 type proxied struct {
 	mu sync.Mutex
 
-	has  map[string]struct{}
+	has  sets.Set[string]
 	lost kube.Debounce[string] // those whose absence does not count yet
 
 	// began is when the addons were first known; zero before.
@@ -25,24 +27,21 @@ type proxied struct {
 	// settled is true when a cluster that never had the addon counts as such.
 	settled bool
 	// requested are the clusters that were requested while they were unknown.
-	requested map[string]struct{}
+	requested sets.Set[string]
 }
 
-func newProxied() *proxied {
-	return &proxied{has: map[string]struct{}{}, requested: map[string]struct{}{}}
-}
+func newProxied() *proxied { return &proxied{has: sets.Set[string]{}, requested: sets.Set[string]{}} }
 
 // came records that clusters have the addon. It reports whether that is news.
 func (p *proxied) came(clusters ...string) (news bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, cluster := range clusters {
-		_, had := p.has[cluster]
 		_, lost := p.lost.Get(cluster)
-		p.has[cluster] = struct{}{}
+		news = news || !p.has.Has(cluster) && !lost
+		p.has.Insert(cluster)
 		p.lost.Over(cluster)
-		delete(p.requested, cluster)
-		news = news || !had && !lost
+		p.requested.Delete(cluster)
 	}
 	return news
 }
@@ -52,7 +51,7 @@ func (p *proxied) came(clusters ...string) (news bool) {
 func (p *proxied) went(cluster string, now time.Time) (first bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	delete(p.has, cluster)
+	p.has.Delete(cluster)
 	p.lost.Since(cluster, now)
 	return p.lost.Len() == 1
 }
@@ -63,13 +62,12 @@ func (p *proxied) went(cluster string, now time.Time) (first bool) {
 func (p *proxied) of(cluster string, cached bool) (has, known bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	_, had := p.has[cluster]
 	_, lost := p.lost.Get(cluster)
 	switch {
-	case cached || had || lost:
+	case cached || lost || p.has.Has(cluster):
 		return true, true
 	case !p.settled:
-		p.requested[cluster] = struct{}{}
+		p.requested.Insert(cluster)
 		return false, false
 	default:
 		return false, true
@@ -88,10 +86,8 @@ func (p *proxied) settle(known bool, now time.Time) (without []string, wait time
 	if !p.began.IsZero() && !p.settled {
 		if wait = p.began.Add(kube.AbsenceCounts).Sub(now); wait <= 0 {
 			p.settled, wait = true, 0
-			for cluster := range p.requested {
-				without = append(without, cluster)
-			}
-			p.requested = map[string]struct{}{}
+			without = append(without, p.requested.UnsortedList()...)
+			p.requested.Clear()
 		}
 	}
 	for _, cluster := range p.lost.Keys() {

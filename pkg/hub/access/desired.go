@@ -142,7 +142,6 @@ type found[T any] struct {
 	object  *T     // nil if it is absent or unknown
 }
 
-// clusterFacts are the facts about access to one cluster.
 type clusterFacts struct {
 	name string
 
@@ -176,8 +175,14 @@ type problem struct {
 	transient bool
 }
 
-// unknown is the problem that something is unknown; why is the end of a sentence about it.
-func unknown(what, why string) problem { return problem{what + " " + why, watch.IsTransient(why)} }
+// unknown is the problem that something is unknown; why is the end of a sentence about it, empty
+// if it is known.
+func unknown(what, why string) problem {
+	if why == "" {
+		return problem{}
+	}
+	return problem{what + " " + why, watch.IsTransient(why)}
+}
 
 // report adds the problem of one provider. expected says whether the cluster should have
 // it.
@@ -201,7 +206,7 @@ func desiredProxy(e endpoint, c clusterFacts) (ProviderState, problem) {
 	case !c.proxied:
 		return ProviderState{Known: !e.yield}, problem{}
 	case !e.known, e.server == "":
-		return ProviderState{Known: e.known}, problem{e.problem, e.transient}
+		return ProviderState{Known: e.known}, e.problem
 	default:
 		entry := provider(contract.AccessProviderName, strings.TrimSuffix(e.server, "/")+"/"+c.name, e.ca, c.name)
 		return ProviderState{Known: true, Provider: &entry}, problem{}

@@ -44,7 +44,6 @@ type directEntry struct {
 	problem string
 }
 
-// directFacts are the facts about direct access to one cluster.
 type directFacts struct {
 	// unknown says why the administrator's entries are unknown; empty if they are known.
 	unknown string

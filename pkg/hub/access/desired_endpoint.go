@@ -2,6 +2,7 @@ package access
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,10 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
-	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/watch"
 )
 
-// proxyFacts are the facts about cluster-proxy on the hub.
 type proxyFacts struct {
 	// unknown says why the configurations are unknown; empty if they are known.
 	unknown string
@@ -26,13 +25,10 @@ type proxyFacts struct {
 	secret     found[corev1.Secret]
 	remembered found[corev1.ConfigMap]
 
-	// gateOn is true while cluster-proxy writes the entries itself. gateProblem says that,
-	// or why it is unknown; it is empty if the gate is off.
-	gateOn      bool
-	gateProblem string
-
-	// gateTransient is true if that will be known within moments.
-	gateTransient bool
+	// gateOn is true while cluster-proxy writes the entries itself. gate says that, or why it is
+	// unknown; it is empty if the gate is off.
+	gateOn bool
+	gate   problem
 }
 
 // configuration is the part of a ManagedProxyConfiguration that is read.
@@ -56,10 +52,8 @@ type endpoint struct {
 	// changed, regardless of other facts.
 	yield bool
 
-	// problem says, as part of a sentence, why there is no server or why nothing is known, and
-	// transient that it resolves by itself within moments.
-	problem   string
-	transient bool
+	// problem says why there is no server or why nothing is known.
+	problem problem
 }
 
 // rotation is what else follows from the user server's certificates.
@@ -79,54 +73,51 @@ func desiredEndpoint(o ClusterProxyOptions, facts proxyFacts, now time.Time) (en
 	}
 	result := endpoint{known: true, server: o.URL, ca: o.CABundle}
 	if o.URL == "" {
-		server, problem := serviceURL(o.Namespace, facts.service)
-		if problem != "" {
-			return endpoint{known: true, problem: problem}, rotation{}
+		var missing string
+		if result.server, missing = serviceURL(o.Namespace, facts.service); missing != "" {
+			return noServer("%s", missing), rotation{}
 		}
-		result.server = server
 	}
 	var plan rotation
-	var unknown endpoint
+	var unread problem
 	if len(o.CABundle) == 0 {
-		var problem string
-		result.ca, plan, problem = secretCA(o, facts, result.server, now)
-		if problem != "" {
-			return endpoint{known: true, problem: problem}, rotation{}
+		var unusable string
+		if result.ca, plan, unusable = secretCA(o, facts, result.server, now); unusable != "" {
+			return noServer("%s", unusable), rotation{}
 		}
-		unknown = firstUnknown(
-			unknownEndpoint("Secret", o.Namespace, userServerSecret, facts.secret.unknown),
-			unknownEndpoint("ConfigMap", o.stateNamespace, contract.AccessStateName, facts.remembered.unknown))
+		unread = cmp.Or(
+			unknown("Secret "+o.Namespace+"/"+userServerSecret, facts.secret.unknown),
+			unknown("ConfigMap "+o.stateNamespace+"/"+contract.AccessStateName, facts.remembered.unknown))
 	}
 	if o.URL == "" {
-		unknown = firstUnknown(unknownEndpoint("Service", o.Namespace, userServerService, facts.service.unknown), unknown)
+		unread = cmp.Or(unknown("Service "+o.Namespace+"/"+userServerService, facts.service.unknown), unread)
 	}
-	if unknown.problem != "" {
-		return unknown, rotation{}
+	if unread != (problem{}) {
+		return endpoint{problem: unread}, rotation{}
 	}
 	return result, plan
+}
+
+// noServer is the endpoint if it is known that there is no usable user server.
+func noServer(format string, args ...any) endpoint {
+	return endpoint{known: true, problem: problem{text: fmt.Sprintf(format, args...)}}
 }
 
 // checkConfiguration decides whether cluster-proxy writes the entries itself, and whether
 // the ManagedProxyConfigurations rule out a user server.
 func checkConfiguration(o ClusterProxyOptions, facts proxyFacts) (endpoint, bool) {
-	none := func(format string, args ...any) (endpoint, bool) {
-		return endpoint{known: true, problem: fmt.Sprintf(format, args...)}, true
-	}
-	if facts.gateOn {
-		return endpoint{yield: true, problem: facts.gateProblem, transient: facts.gateTransient}, true
-	}
+	switch {
+	case facts.gateOn:
+		return endpoint{yield: true, problem: facts.gate}, true
 	// Without a configuration cluster-proxy writes nothing, regardless of its gates.
-	if facts.unknown == "" && !facts.served {
-		return none("the hub serves no ManagedProxyConfiguration: cluster-proxy is not installed on it")
-	}
-	if facts.unknown == "" && len(facts.configurations) == 0 {
-		return none("there is no ManagedProxyConfiguration %q", o.Configuration)
-	}
-	if facts.gateProblem != "" {
-		return endpoint{yield: true, problem: facts.gateProblem, transient: facts.gateTransient}, true
-	}
-	if facts.unknown != "" {
-		return unknownEndpoint("ManagedProxyConfiguration", "", o.Configuration, facts.unknown), true
+	case facts.unknown == "" && !facts.served:
+		return noServer("the hub serves no ManagedProxyConfiguration: cluster-proxy is not installed on it"), true
+	case facts.unknown == "" && len(facts.configurations) == 0:
+		return noServer("there is no ManagedProxyConfiguration %q", o.Configuration), true
+	case facts.gate != (problem{}):
+		return endpoint{yield: true, problem: facts.gate}, true
+	case facts.unknown != "":
+		return endpoint{problem: unknown("ManagedProxyConfiguration "+o.Configuration, facts.unknown)}, true
 	}
 	var others []string
 	for _, c := range facts.configurations {
@@ -134,39 +125,19 @@ func checkConfiguration(o ClusterProxyOptions, facts proxyFacts) (endpoint, bool
 		case c.name != o.Configuration:
 			others = append(others, c.name)
 		case !c.userServer:
-			return none("ManagedProxyConfiguration %q has no spec.userServer (userServer.enabled of cluster-proxy's chart)",
-				c.name)
+			return noServer("ManagedProxyConfiguration %q has no spec.userServer (userServer.enabled of cluster-proxy's chart)",
+				c.name), true
 		case c.namespace != o.Namespace && (o.URL == "" || len(o.CABundle) == 0):
-			return none("ManagedProxyConfiguration %q is for namespace %q, "+
+			return noServer("ManagedProxyConfiguration %q is for namespace %q, "+
 				"and this addon is told to look in %q (access.clusterProxy.namespace)",
-				c.name, c.namespace, o.Namespace)
+				c.name, c.namespace, o.Namespace), true
 		default:
 			return endpoint{}, false
 		}
 	}
 	slices.Sort(others)
-	return none("there is no ManagedProxyConfiguration %q, only others (%s), which are not looked at",
-		o.Configuration, strings.Join(others, ", "))
-}
-
-// unknownEndpoint says that an object is unknown, if there is a reason.
-func unknownEndpoint(kind, namespace, name, why string) endpoint {
-	if why == "" {
-		return endpoint{}
-	}
-	if namespace != "" {
-		name = namespace + "/" + name
-	}
-	return endpoint{problem: fmt.Sprintf("%s %s %s", kind, name, why), transient: watch.IsTransient(why)}
-}
-
-func firstUnknown(list ...endpoint) endpoint {
-	for _, e := range list {
-		if e.problem != "" {
-			return e
-		}
-	}
-	return endpoint{}
+	return noServer("there is no ManagedProxyConfiguration %q, only others (%s), which are not looked at",
+		o.Configuration, strings.Join(others, ", ")), true
 }
 
 // serviceURL returns the address at which a pod on the hub reaches the user server. Its
@@ -201,5 +172,5 @@ func httpsPort(ports []corev1.ServicePort) int32 {
 
 func (e endpoint) equal(other endpoint) bool {
 	return e.known == other.known && e.yield == other.yield && e.server == other.server &&
-		e.problem == other.problem && e.transient == other.transient && bytes.Equal(e.ca, other.ca)
+		e.problem == other.problem && bytes.Equal(e.ca, other.ca)
 }

@@ -58,7 +58,7 @@ func checkEndpoints(t *testing.T, o ClusterProxyOptions, cases func(ca []byte) m
 				test.change(&facts)
 			}
 			got, _ := desiredEndpoint(o, facts, now)
-			if diff := cmp.Diff(test.want, got, cmp.AllowUnexported(endpoint{})); diff != "" {
+			if diff := cmp.Diff(test.want, got, cmp.AllowUnexported(endpoint{}, problem{})); diff != "" {
 				t.Errorf("endpoint (-want +got):\n%s", diff)
 			}
 		})
@@ -75,18 +75,21 @@ func TestEndpointIsTheServiceWithTheCAOfTheSecret(t *testing.T) {
 			},
 			"no port that could be meant": {
 				change: func(f *proxyFacts) { f.service.object.Spec.Ports[1].Name = "tunnel" },
-				want:   endpoint{known: true, problem: "Service proxy/cluster-proxy-addon-user has no port named https"},
+				want: endpoint{
+					known: true, problem: problem{text: "Service proxy/cluster-proxy-addon-user has no port named https"},
+				},
 			},
 			"no Service": {
 				change: func(f *proxyFacts) { f.service.object = nil },
 				want: endpoint{
-					known:   true,
-					problem: "Service proxy/cluster-proxy-addon-user is missing (enableServiceProxy of cluster-proxy's chart)",
+					known: true,
+					problem: problem{text: "Service proxy/cluster-proxy-addon-user is missing " +
+						"(enableServiceProxy of cluster-proxy's chart)"},
 				},
 			},
 			"no Secret": {
 				change: func(f *proxyFacts) { f.secret.object = nil },
-				want:   endpoint{known: true, problem: "Secret proxy/cluster-proxy-user-serving-cert is missing"},
+				want:   endpoint{known: true, problem: problem{text: "Secret proxy/cluster-proxy-user-serving-cert is missing"}},
 			},
 		}
 	})
@@ -99,20 +102,21 @@ func TestEndpointNeedsTheConfiguration(t *testing.T) {
 				change: func(f *proxyFacts) { f.served, f.configurations = false, nil },
 				want: endpoint{
 					known:   true,
-					problem: "the hub serves no ManagedProxyConfiguration: cluster-proxy is not installed on it",
+					problem: problem{text: "the hub serves no ManagedProxyConfiguration: cluster-proxy is not installed on it"},
 				},
 			},
 			"no configuration": {
 				change: func(f *proxyFacts) { f.configurations = nil },
-				want:   endpoint{known: true, problem: `there is no ManagedProxyConfiguration "cluster-proxy"`},
+				want:   endpoint{known: true, problem: problem{text: `there is no ManagedProxyConfiguration "cluster-proxy"`}},
 			},
 			"only other configurations": {
 				change: func(f *proxyFacts) {
 					f.configurations = []configuration{{name: "b", namespace: "proxy", userServer: true}, {name: "a"}}
 				},
 				want: endpoint{
-					known:   true,
-					problem: `there is no ManagedProxyConfiguration "cluster-proxy", only others (a, b), which are not looked at`,
+					known: true,
+					problem: problem{text: `there is no ManagedProxyConfiguration "cluster-proxy", only others (a, b), ` +
+						`which are not looked at`},
 				},
 			},
 			"a second configuration": {
@@ -125,16 +129,16 @@ func TestEndpointNeedsTheConfiguration(t *testing.T) {
 				change: func(f *proxyFacts) { f.configurations[0].userServer = false },
 				want: endpoint{
 					known: true,
-					problem: `ManagedProxyConfiguration "cluster-proxy" has no spec.userServer ` +
-						`(userServer.enabled of cluster-proxy's chart)`,
+					problem: problem{text: `ManagedProxyConfiguration "cluster-proxy" has no spec.userServer ` +
+						`(userServer.enabled of cluster-proxy's chart)`},
 				},
 			},
 			"another namespace": {
 				change: func(f *proxyFacts) { f.configurations[0].namespace = "other" },
 				want: endpoint{
 					known: true,
-					problem: `ManagedProxyConfiguration "cluster-proxy" is for namespace "other", and this addon is told to look in ` +
-						`"proxy" (access.clusterProxy.namespace)`,
+					problem: problem{text: `ManagedProxyConfiguration "cluster-proxy" is for namespace "other", ` +
+						`and this addon is told to look in "proxy" (access.clusterProxy.namespace)`},
 				},
 			},
 		}
@@ -160,7 +164,7 @@ func TestEndpointForConsumersOutside(t *testing.T) {
 			},
 			"without cluster-proxy": {
 				change: func(f *proxyFacts) { f.configurations = nil },
-				want:   endpoint{known: true, problem: `there is no ManagedProxyConfiguration "cluster-proxy"`},
+				want:   endpoint{known: true, problem: problem{text: `there is no ManagedProxyConfiguration "cluster-proxy"`}},
 			},
 		}
 	})
@@ -171,44 +175,44 @@ func TestEndpointIsUnknownWhileSomethingCannotBeRead(t *testing.T) {
 		return map[string]endpointCase{
 			"the Secret may not be read": {
 				change: func(f *proxyFacts) { f.secret = found[corev1.Secret]{unknown: unread} },
-				want:   endpoint{problem: "Secret proxy/cluster-proxy-user-serving-cert " + unread},
+				want:   endpoint{problem: problem{text: "Secret proxy/cluster-proxy-user-serving-cert " + unread}},
 			},
 			"the Secret has not been read yet": {
 				change: func(f *proxyFacts) { f.secret = found[corev1.Secret]{unknown: watch.NotReadYet} },
 				want: endpoint{
-					problem: "Secret proxy/cluster-proxy-user-serving-cert has not been read yet", transient: true,
+					problem: problem{text: "Secret proxy/cluster-proxy-user-serving-cert has not been read yet", transient: true},
 				},
 			},
 			"the gate will be known in a moment": {
-				change: func(f *proxyFacts) { f.gateProblem, f.gateTransient = "Deployment d was not found", true },
-				want:   endpoint{yield: true, problem: "Deployment d was not found", transient: true},
+				change: func(f *proxyFacts) { f.gate = problem{text: "Deployment d was not found", transient: true} },
+				want:   endpoint{yield: true, problem: problem{text: "Deployment d was not found", transient: true}},
 			},
 			"the Service may not be read": {
 				change: func(f *proxyFacts) { f.service = found[corev1.Service]{unknown: unread} },
-				want:   endpoint{problem: "Service proxy/cluster-proxy-addon-user " + unread},
+				want:   endpoint{problem: problem{text: "Service proxy/cluster-proxy-addon-user " + unread}},
 			},
 			"the state cannot be read": {
 				change: func(f *proxyFacts) { f.remembered.unknown = unread },
-				want:   endpoint{problem: "ConfigMap hub/cluster-inventory-access-ca " + unread},
+				want:   endpoint{problem: problem{text: "ConfigMap hub/cluster-inventory-access-ca " + unread}},
 			},
 			"the configurations cannot be read": {
 				change: func(f *proxyFacts) { f.unknown = unread },
-				want:   endpoint{problem: "ManagedProxyConfiguration cluster-proxy " + unread},
+				want:   endpoint{problem: problem{text: "ManagedProxyConfiguration cluster-proxy " + unread}},
 			},
 			"one is missing, another cannot be read: missing counts": {
 				change: func(f *proxyFacts) { f.secret.object, f.service = nil, found[corev1.Service]{unknown: unread} },
-				want:   endpoint{known: true, problem: "Secret proxy/cluster-proxy-user-serving-cert is missing"},
+				want:   endpoint{known: true, problem: problem{text: "Secret proxy/cluster-proxy-user-serving-cert is missing"}},
 			},
 			"nothing there and nothing readable: not installed": {
 				change: func(f *proxyFacts) {
 					*f = proxyFacts{
 						service: found[corev1.Service]{unknown: unread}, secret: found[corev1.Secret]{unknown: unread},
-						gateProblem: "Deployment " + unread,
+						gate: problem{text: "Deployment " + unread},
 					}
 				},
 				want: endpoint{
 					known:   true,
-					problem: "the hub serves no ManagedProxyConfiguration: cluster-proxy is not installed on it",
+					problem: problem{text: "the hub serves no ManagedProxyConfiguration: cluster-proxy is not installed on it"},
 				},
 			},
 		}
@@ -220,19 +224,19 @@ func TestEndpointBelongsToClusterProxyWhileItsGateIsOn(t *testing.T) {
 		return map[string]endpointCase{
 			"it writes the entries itself": {
 				change: func(f *proxyFacts) {
-					f.gateOn, f.gateProblem, f.secret.object = true, "cluster-proxy writes it itself", nil
+					f.gateOn, f.gate.text, f.secret.object = true, "cluster-proxy writes it itself", nil
 				},
-				want: endpoint{yield: true, problem: "cluster-proxy writes it itself"},
+				want: endpoint{yield: true, problem: problem{text: "cluster-proxy writes it itself"}},
 			},
 			"it writes them, and the configurations cannot be read": {
 				change: func(f *proxyFacts) {
-					f.gateOn, f.gateProblem, f.unknown = true, "cluster-proxy writes it itself", unread
+					f.gateOn, f.gate.text, f.unknown = true, "cluster-proxy writes it itself", unread
 				},
-				want: endpoint{yield: true, problem: "cluster-proxy writes it itself"},
+				want: endpoint{yield: true, problem: problem{text: "cluster-proxy writes it itself"}},
 			},
 			"it is unknown whether it does": {
-				change: func(f *proxyFacts) { f.gateProblem, f.secret.object = "Deployment "+unread, nil },
-				want:   endpoint{yield: true, problem: "Deployment " + unread},
+				change: func(f *proxyFacts) { f.gate.text, f.secret.object = "Deployment "+unread, nil },
+				want:   endpoint{yield: true, problem: problem{text: "Deployment " + unread}},
 			},
 		}
 	})

@@ -22,7 +22,7 @@ func TestChangedClusters(t *testing.T) {
 		"nothing changed": {next: func(*snapshot) {}},
 		"another CA":      {next: func(s *snapshot) { s.endpoint.ca = []byte("CA2") }, want: []string{""}},
 		"a problem on the hub": {
-			next: func(s *snapshot) { s.endpoint.problem = "it is missing" },
+			next: func(s *snapshot) { s.endpoint.problem.text = "it is missing" },
 			want: []string{""},
 		},
 		"the addons are unknown": {next: func(s *snapshot) { s.addonsUnknown = "?" }, want: []string{""}},

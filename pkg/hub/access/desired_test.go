@@ -185,7 +185,7 @@ func TestDecideClusterProxyProvider(t *testing.T) {
 		},
 		"a cluster without it": {endpoint: there, want: Decision{Proxy: none, Direct: none}},
 		"something is missing on the hub": {
-			endpoint: endpoint{known: true, problem: "it is missing"},
+			endpoint: endpoint{known: true, problem: problem{text: "it is missing"}},
 			cluster:  clusterFacts{proxied: true},
 			want: Decision{
 				Proxy:    none,
@@ -195,10 +195,10 @@ func TestDecideClusterProxyProvider(t *testing.T) {
 			},
 		},
 		"something is missing on the hub that the cluster does not use": {
-			endpoint: endpoint{known: true, problem: "it is missing"}, want: Decision{Proxy: none, Direct: none},
+			endpoint: endpoint{known: true, problem: problem{text: "it is missing"}}, want: Decision{Proxy: none, Direct: none},
 		},
 		"something on the hub is unknown": {
-			endpoint: endpoint{problem: "it " + unread},
+			endpoint: endpoint{problem: problem{text: "it " + unread}},
 			cluster:  clusterFacts{proxied: true},
 			want: Decision{
 				Direct:   none,
@@ -208,16 +208,16 @@ func TestDecideClusterProxyProvider(t *testing.T) {
 		},
 		"something on the hub is not known yet: no word of it": {
 			endpoint: endpoint{
-				problem: "it " + watch.NotReadYet, transient: true,
+				problem: problem{text: "it " + watch.NotReadYet, transient: true},
 			},
 			cluster: clusterFacts{proxied: true},
 			want:    Decision{Direct: none, Lacking: []string{"open-cluster-management"}},
 		},
 		"something on the hub is unknown, but the cluster lost cluster-proxy: withdrawn": {
-			endpoint: endpoint{problem: "it " + unread}, want: Decision{Proxy: none, Direct: none},
+			endpoint: endpoint{problem: problem{text: "it " + unread}}, want: Decision{Proxy: none, Direct: none},
 		},
 		"cluster-proxy writes itself: left, even where it should not write": {
-			endpoint: endpoint{yield: true, problem: "it does"}, want: Decision{Direct: none},
+			endpoint: endpoint{yield: true, problem: problem{text: "it does"}}, want: Decision{Direct: none},
 		},
 		"the addons are unknown": {
 			endpoint: there,

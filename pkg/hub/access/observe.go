@@ -118,7 +118,6 @@ func (o *observer) following(
 	}
 }
 
-// followAddons follows cluster-proxy's addons.
 func (o *observer) followAddons() *watch.Follower {
 	var addons *watch.Follower
 	follow := o.following(kube.Partial(addonKind), kube.PartialList(addonKind), o.addonChanged, named(proxyAddonName))
@@ -185,7 +184,7 @@ func (o *observer) observe() sharedFacts {
 		addonsUnknown:  o.addons.Unknown(),
 	}
 	if facts.entriesUnknown == "" {
-		facts.entries = directEntries(o.configMaps())
+		facts.entries = directEntries(objectsOf[*corev1.ConfigMap](o.direct))
 	}
 	if o.followClusters(facts.entries) {
 		facts.stable = false
@@ -218,7 +217,10 @@ func (o *observer) followConfigurations() {
 	}
 	o.configurationUID = uid
 	if uid != "" {
-		o.configurations = o.follow(whole(configurationKind), wholeList(configurationKind))
+		object, list := &unstructured.Unstructured{}, &unstructured.UnstructuredList{}
+		object.SetGroupVersionKind(configurationKind)
+		list.SetGroupVersionKind(configurationKind.GroupVersion().WithKind(configurationKind.Kind + "List"))
+		o.configurations = o.follow(object, list)
 		o.stopConfigurations = o.run(o.configurations)
 	}
 }
@@ -239,16 +241,6 @@ func (o *observer) followClusters(entries map[string]directEntry) bool {
 	return true
 }
 
-func (o *observer) configMaps() []*corev1.ConfigMap {
-	var list []*corev1.ConfigMap
-	for _, obj := range o.direct.Objects() {
-		if configMap, ok := obj.(*corev1.ConfigMap); ok {
-			list = append(list, configMap)
-		}
-	}
-	return list
-}
-
 func (o *observer) proxyFacts() proxyFacts {
 	there := o.opts.ClusterProxy.Namespace + "/"
 	facts := proxyFacts{
@@ -257,7 +249,7 @@ func (o *observer) proxyFacts() proxyFacts {
 		secret:     findObject[corev1.Secret](o.secrets, there+userServerSecret),
 		remembered: findObject[corev1.ConfigMap](o.states, o.stateKey()),
 	}
-	facts.gateOn, facts.gateProblem, facts.gateTransient = o.opts.ClusterProxy.Gate.Verdict()
+	facts.gateOn, facts.gate.text, facts.gate.transient = o.opts.ClusterProxy.Gate.Verdict()
 	if facts.unknown == "" && o.configurations != nil {
 		facts.served = true
 		facts.unknown = o.configurations.Unknown()
@@ -268,11 +260,6 @@ func (o *observer) proxyFacts() proxyFacts {
 
 func (o *observer) stateKey() string { return o.opts.Namespace + "/" + contract.AccessStateName }
 
-// stateObject returns the state's ConfigMap, even if it is being deleted; nil if there is
-// none.
-func (o *observer) stateObject() client.Object { return o.states.Get(o.stateKey()) }
-
-// clusterFacts reads one cluster's own facts.
 func (o *observer) clusterFacts(cluster string, shared *snapshot) clusterFacts {
 	facts := clusterFacts{
 		name:           cluster,
@@ -311,7 +298,7 @@ func (o *observer) clientConfigs(cluster string) found[[]clusterv1.ClientConfig]
 // addonChanged announces clusters that got cluster-proxy. The loss of it is announced when
 // it counts.
 func (o *observer) addonChanged(before, after client.Object) {
-	cluster := either(before, after).GetNamespace()
+	cluster := cmp.Or(after, before).GetNamespace()
 	switch {
 	case isThere(after):
 		if o.proxied.came(cluster) {
@@ -336,15 +323,8 @@ func (o *observer) clusterChanged(before, after client.Object) {
 		return nil
 	}
 	if !apiequality.Semantic.DeepEqual(configs(before), configs(after)) {
-		o.listener.cluster(either(before, after).GetName())
+		o.listener.cluster(cmp.Or(after, before).GetName())
 	}
-}
-
-func either(before, after client.Object) client.Object {
-	if after != nil {
-		return after
-	}
-	return before
 }
 
 // findObject returns what a follower knows about one object, as T. An object that is being
@@ -360,11 +340,20 @@ func findObject[T any](f *watch.Follower, key string) found[T] {
 	return result
 }
 
+func objectsOf[T client.Object](f *watch.Follower) []T {
+	var list []T
+	for _, obj := range f.Objects() {
+		if typed, ok := obj.(T); ok {
+			list = append(list, typed)
+		}
+	}
+	return list
+}
+
 func configurationsOf(f *watch.Follower) []configuration {
 	var list []configuration
-	for _, obj := range f.Objects() {
-		object, ok := obj.(*unstructured.Unstructured)
-		if !ok || !isThere(object) {
+	for _, object := range objectsOf[*unstructured.Unstructured](f) {
+		if !isThere(object) {
 			continue
 		}
 		c := configuration{name: object.GetName()}
@@ -374,17 +363,5 @@ func configurationsOf(f *watch.Follower) []configuration {
 		list = append(list, c)
 	}
 	slices.SortFunc(list, func(a, b configuration) int { return cmp.Compare(a.name, b.name) })
-	return list
-}
-
-func whole(kind schema.GroupVersionKind) *unstructured.Unstructured {
-	obj := &unstructured.Unstructured{}
-	obj.SetGroupVersionKind(kind)
-	return obj
-}
-
-func wholeList(kind schema.GroupVersionKind) *unstructured.UnstructuredList {
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
 	return list
 }

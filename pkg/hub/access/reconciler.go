@@ -2,6 +2,7 @@ package access
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -26,11 +27,9 @@ type Resolver struct {
 	trigger  watch.Trigger
 
 	// ready is closed when everything readable has been read once.
-	ready chan struct{}
-
-	// Used by the reconciler alone.
-	isReady  bool
-	absences absences
+	ready    chan struct{}
+	isReady  sync.Once
+	absences absences // of the reconciler
 
 	last       atomic.Pointer[snapshot]
 	subscribed kube.Subscribers[string]
@@ -78,11 +77,11 @@ func (r *Resolver) Reconcile(ctx context.Context, _ reconcile.Request) (reconcil
 	for _, cluster := range without {
 		r.subscribed.Tell(cluster)
 	}
-	if facts.stable && !r.isReady {
-		r.isReady = true
-		close(r.ready)
+	if facts.stable {
+		r.isReady.Do(func() { close(r.ready) })
 	}
-	unseen, err := r.state.remember(ctx, r.observer.stateObject(), plan.remember, now)
+	stored := r.observer.states.Get(r.observer.stateKey()) // even if it is being deleted
+	unseen, err := r.state.remember(ctx, stored, plan.remember, now)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
@@ -110,7 +109,7 @@ func (r *Resolver) publish(ctx context.Context, next *snapshot) {
 	changed := changedClusters(last, next)
 	if len(changed) == 1 && changed[0] == everyCluster {
 		log.FromContext(ctx).Info("Access to clusters changed",
-			"server", next.endpoint.server, "problem", next.endpoint.problem)
+			"server", next.endpoint.server, "problem", next.endpoint.problem.text)
 	}
 	for _, cluster := range changed {
 		r.subscribed.Tell(cluster)

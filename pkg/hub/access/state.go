@@ -21,15 +21,13 @@ type state struct {
 	key    types.NamespacedName
 	entry  string // the ConfigMap's one entry
 
-	expectations *kube.Expectations
+	expectations kube.Expectations
 	written      *corev1.ConfigMap // the last write of this process
 }
 
 func newState(c client.Client, namespace, entry string) *state {
-	return &state{
-		client: c, key: types.NamespacedName{Namespace: namespace, Name: contract.AccessStateName},
-		entry: entry, expectations: &kube.Expectations{},
-	}
+	key := types.NamespacedName{Namespace: namespace, Name: contract.AccessStateName}
+	return &state{client: c, key: key, entry: entry}
 }
 
 // latest returns the last write of this process until the follower has seen it, so that a
