@@ -19,6 +19,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/access"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/release"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/stored"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/agents"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/conditions"
@@ -167,9 +168,9 @@ func addControllers(ctx context.Context, mgr manager.Manager, opts *Options, cou
 	configured, err := addon.Add(ctx, mgr, addon.Options{
 		Reinstalls:        reinstalls(rule),
 		AllowedRegistries: opts.AgentAllowedRegistries,
-		HostedAgents:      opts.HostedAgents,
-		CleanupTimeout:    opts.CleanupTimeout,
-		CleanupJobTimeout: opts.CleanupJobTimeout,
+		Release: release.Options{
+			Unreachable: opts.CleanupTimeout, Job: opts.CleanupJobTimeout, HostedAgents: opts.HostedAgents,
+		},
 	})
 	if err != nil {
 		return fmt.Errorf("adding the addon controllers: %w", err)

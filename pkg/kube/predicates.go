@@ -36,8 +36,9 @@ func AfterStart() predicate.Predicate {
 }
 
 // OnEvent returns the handler of an informer's events that calls changed for each object of a
-// type: before is the zero value if it was added, after is if it was deleted. initial is true for
-// the objects that existed when the handler was added.
+// type: before is the zero value if it was added, after is if it was deleted. If its deletion was
+// missed, before is the last known state. initial is true for the objects that existed when the
+// handler was added.
 func OnEvent[T client.Object](changed func(before, after T, initial bool)) toolscache.ResourceEventHandler {
 	var none T
 	return toolscache.ResourceEventHandlerDetailedFuncs{
@@ -54,19 +55,12 @@ func OnEvent[T client.Object](changed func(before, after T, initial bool)) tools
 			}
 		},
 		DeleteFunc: func(obj any) {
-			if before, ok := InEvent[T](obj); ok {
+			if missed, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
+				obj = missed.Obj
+			}
+			if before, ok := obj.(T); ok {
 				changed(before, none, false)
 			}
 		},
 	}
-}
-
-// InEvent returns the object that an informer's event is about; if its deletion was missed, the
-// last known state.
-func InEvent[T any](obj any) (T, bool) {
-	if stale, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
-		obj = stale.Obj
-	}
-	typed, ok := obj.(T)
-	return typed, ok
 }

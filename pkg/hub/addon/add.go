@@ -35,9 +35,7 @@ func Add(ctx context.Context, mgr manager.Manager, opts Options) (conditions.Sou
 	if err := approval.Add(ctx, mgr); err != nil {
 		return nil, err
 	}
-	return outcomes, release.Add(mgr, release.Options{
-		Unreachable: opts.CleanupTimeout, Job: opts.CleanupJobTimeout, HostedAgents: opts.HostedAgents,
-	})
+	return outcomes, release.Add(mgr, opts.Release)
 }
 
 // CacheOptions returns which ManagedClusterAddOns, which addon-framework reads from the

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,11 +13,13 @@ import (
 	"open-cluster-management.io/addon-framework/pkg/agent"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/configuration"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/manifests"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/ownwork"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/release"
 )
 
 // Options are those of the manager. Those of agents are in AgentRevisions and configurations.
@@ -27,17 +28,9 @@ type Options struct {
 	// and the annotations of clusters may pull the agent's image.
 	AllowedRegistries []string
 
-	// CleanupTimeout is how long an unreachable spoke delays the removal of its
-	// addon.
-	CleanupTimeout time.Duration
-
-	// CleanupJobTimeout is how long a clean-up Job that does not succeed delays the
-	// removal of its addon; at least CleanupTimeout.
-	CleanupJobTimeout time.Duration
-
-	// HostedAgents lets agents run on other clusters than their own. The manager must be able to
-	// list and watch all ManifestWorks of the hub; otherwise it reads its own few by name.
-	HostedAgents bool
+	// Release also says whether agents run on other clusters than their own. Then the manager must
+	// be able to list and watch all ManifestWorks of the hub.
+	Release release.Options
 
 	// Reinstalls says whether Open Cluster Management is about to create an addon again that
 	// it is deleting; nil means that it never does.
@@ -105,7 +98,6 @@ func (a *inventoryAgent) Manifests(
 	return a.renderers.Render(values, cluster.Name, string(addon.UID))
 }
 
-// report records the outcome.
 func (a *inventoryAgent) report(cluster string, decided configuration.Decision, refusedBySpoke string) {
 	a.outcomes.Record(cluster, decided, refusedBySpoke)
 	if a.observed.addon(cluster) == nil { // the addon that the framework works on was deleted, and forgotten, meanwhile
@@ -190,7 +182,8 @@ func (a *inventoryAgent) frameworkMode(
 		return constants.InstallModeHosted, host
 	}
 	if ownwork.IsHosted(addon) && there.Host == "" && there.FormerHost == "" {
-		addon.Finalizers = ownwork.Without(slices.Clone(addon.Finalizers), addonv1beta1.AddonHostingPreDeleteHookFinalizer)
+		addon.Finalizers = slices.Clone(addon.Finalizers)
+		controllerutil.RemoveFinalizer(addon, addonv1beta1.AddonHostingPreDeleteHookFinalizer)
 	}
 	return constants.InstallModeDefault, ""
 }

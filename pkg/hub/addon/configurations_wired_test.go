@@ -28,6 +28,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/configuration"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/release"
 )
 
 // unwritten is how long nothing may be written for it to count as nothing.
@@ -262,7 +263,9 @@ func TestConfigurations(t *testing.T) {
 	apitest.Run(t, cached.Start)
 	shell := &framework{
 		cfg: cfg, shared: cached, client: w.Client, live: w.Client, outcomes: r.outcomes,
-		opts: Options{AllowedRegistries: []string{"mirror.example.com"}, HostedAgents: true},
+		opts: Options{
+			AllowedRegistries: []string{"mirror.example.com"}, Release: release.Options{HostedAgents: true},
+		},
 	}
 	apitest.Run(t, shell.Start)
 	t.Run("a cluster's own", func(t *testing.T) { clustersOwn(r.in(t)) })

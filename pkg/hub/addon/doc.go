@@ -21,7 +21,7 @@
 // work_writer.go writes into each of these when it is available, on which a rollout waits.
 // reinstall.go keeps them from cleaning up a spoke whose addon is about to be created again.
 //
-// An agent may run on another cluster than its own. Without Options.HostedAgents the manager
+// An agent may run on another cluster than its own. Without release.Options.HostedAgents the manager
 // reads ManifestWorks by the names of those for clusters' own agents (works.go), and the
 // framework gets no addon that may have others.
 //

@@ -83,7 +83,6 @@ type framework struct {
 // NeedLeaderElection keeps two managers from running the framework at the same time.
 func (f *framework) NeedLeaderElection() bool { return true }
 
-// Start runs until the context ends.
 func (f *framework) Start(ctx context.Context) error {
 	cached, err := f.newGrantCache()
 	if err != nil {
@@ -125,7 +124,6 @@ type controllers struct {
 	revisions *revisionInformer
 }
 
-// starter is a factory of informers.
 type starter interface{ Start(stop <-chan struct{}) }
 
 // newControllers returns the controllers with informers restricted to this addon.
@@ -162,7 +160,7 @@ func (f *framework) newControllers(ctx context.Context, grants *grants) (*contro
 	if err != nil {
 		return nil, err
 	}
-	workInformers, joined := worksOf(workClient, f.opts.HostedAgents)
+	workInformers, joined := worksOf(workClient, f.opts.Release.HostedAgents)
 	if err := addIndexers(sharedAddons, sharedDefinitions, joined); err != nil {
 		return nil, err
 	}
@@ -191,7 +189,7 @@ func (f *framework) newControllers(ctx context.Context, grants *grants) (*contro
 	onHost.informer, own.informer = informerOnHost{works.informer, seen}, ownConfigured{addons.informer}
 	addonAgent := &inventoryAgent{
 		observed: seen, renderers: renderers, grants: grants, outcomes: f.outcomes,
-		hosting: f.opts.HostedAgents, reinstalls: f.opts.Reinstalls,
+		hosting: f.opts.Release.HostedAgents, reinstalls: f.opts.Reinstalls,
 	}
 	addonAgent.options = addonAgent.agentOptions()
 	agents := map[string]agent.AgentAddon{contract.AddonName: addonAgent}
@@ -313,7 +311,6 @@ func newWork(controller factory.Controller) *work {
 	}
 }
 
-// process works until the queue shuts down.
 func (w *work) process(ctx context.Context) {
 	queue := w.controller.SyncContext().Queue()
 	for {
@@ -326,7 +323,6 @@ func (w *work) process(ctx context.Context) {
 	}
 }
 
-// finish decides when to retry.
 func (w *work) finish(ctx context.Context, key string, err error) {
 	queue := w.controller.SyncContext().Queue()
 	failed := utilerrors.FilterOut(err, func(err error) bool { return errors.Is(err, configuration.ErrHeld) })

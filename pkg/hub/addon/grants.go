@@ -64,7 +64,6 @@ func (g *grants) apply(
 	return g.repair(ctx, current, desired)
 }
 
-// repair patches current if it differs from desired.
 func (g *grants) repair(ctx context.Context, current, desired *rbacv1.RoleBinding) error {
 	changed, err := mergeBinding(current, desired)
 	if err != nil || equality.Semantic.DeepEqual(current, changed) {

@@ -322,7 +322,7 @@ func TestHostingIsTurnedOff(t *testing.T) {
 	r := newRevisionStory(t)
 	r.common = r.revision("v1", "2")
 	r.offers(r.common)
-	hosting, withoutHosting := Options{HostedAgents: true}, Options{}
+	hosting, withoutHosting := Options{Release: release.Options{HostedAgents: true}}, Options{}
 	r.restart(hosting)
 	r = r.in(t)
 	host, addon := r.hosted()

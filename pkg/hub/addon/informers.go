@@ -33,46 +33,58 @@ const calm = 250 * time.Millisecond
 // changes is an informer whose handlers receive an update only if it changed something that
 // they read, and several within a short while only once. The framework reconciles a cluster
 // for every event, and most events of an addon are about conditions that others write.
-type changes[T any] struct {
+type changes[T object] struct {
 	toolscache.SharedIndexInformer
 	ctx     context.Context // ends the forwarding
 	changed func(before, after T) bool
 }
 
-// AddEventHandler adds a handler that receives only relevant changes.
 func (c changes[T]) AddEventHandler(
 	handler toolscache.ResourceEventHandler,
 ) (toolscache.ResourceEventHandlerRegistration, error) {
 	pending := workqueue.NewTypedDelayingQueue[string]()
 	context.AfterFunc(c.ctx, pending.ShutDown)
 	go passOn(pending, c.GetIndexer(), handler)
-	return deletions[T]{c.SharedIndexInformer}.AddEventHandler(changeHandler[T]{
-		ResourceEventHandler: handler, changed: c.changed,
-		pass: func(key string) { pending.AddAfter(key, calm) },
-	})
+	return c.SharedIndexInformer.AddEventHandler(forward(handler, func(before, after T) {
+		if c.changed(before, after) {
+			pending.AddAfter(toolscache.MetaObjectToName(after).String(), calm)
+		}
+	}))
 }
 
 // deletions is an informer whose handlers receive the object of every deletion.
-type deletions[T any] struct{ toolscache.SharedIndexInformer }
+type deletions[T object] struct{ toolscache.SharedIndexInformer }
 
-// AddEventHandler adds such a handler.
 func (d deletions[T]) AddEventHandler(
 	handler toolscache.ResourceEventHandler,
 ) (toolscache.ResourceEventHandlerRegistration, error) {
-	return d.SharedIndexInformer.AddEventHandler(deletionHandler[T]{handler})
+	update := func(before, after T) { handler.OnUpdate(before, after) }
+	return d.SharedIndexInformer.AddEventHandler(forward(handler, update))
 }
 
-type deletionHandler[T any] struct {
-	toolscache.ResourceEventHandler
+// object is what the events of an informer are about.
+type object interface {
+	comparable
+	client.Object
 }
 
-// OnDelete forwards the deletion of an object, or of its last known state if a watch has missed
-// the deletion. Filters of addon-framework v1.3.0 take all they get for an object, and would end
-// the manager by a panic.
-func (h deletionHandler[T]) OnDelete(obj any) {
-	if object, ok := kube.InEvent[T](obj); ok {
-		h.ResourceEventHandler.OnDelete(object)
-	}
+// forward returns a handler that forwards additions and deletions of objects, and has update called
+// for the rest. If a watch has missed a deletion, it forwards the last known state. Filters of
+// addon-framework v1.3.0 take all they get for an object, and would end the manager by a panic.
+func forward[T object](
+	to toolscache.ResourceEventHandler, update func(before, after T),
+) toolscache.ResourceEventHandler {
+	var none T
+	return kube.OnEvent(func(before, after T, initial bool) {
+		switch none {
+		case before:
+			to.OnAdd(after, initial)
+		case after:
+			to.OnDelete(before)
+		default:
+			update(before, after)
+		}
+	})
 }
 
 // passOn passes the present state of objects to a handler. It skips deleted ones: the
@@ -92,34 +104,14 @@ func passOn(
 	}
 }
 
-type changeHandler[T any] struct {
-	toolscache.ResourceEventHandler
-	changed func(before, after T) bool
-	pass    func(key string)
-}
-
-// OnUpdate forwards an update that changed something.
-func (h changeHandler[T]) OnUpdate(before, after any) {
-	old, wasOurs := before.(T)
-	current, isOurs := after.(T)
-	if wasOurs && isOurs && !h.changed(old, current) {
-		return
-	}
-	if key, err := toolscache.MetaNamespaceKeyFunc(after); err == nil {
-		h.pass(key)
-	}
-}
-
 // source provides the framework with the objects of one kind.
 type source[L any] struct {
 	informer toolscache.SharedIndexInformer
 	lister   func(toolscache.Indexer) L
 }
 
-// Informer returns the objects' informer.
 func (s source[L]) Informer() toolscache.SharedIndexInformer { return s.informer }
 
-// Lister reads the objects.
 func (s source[L]) Lister() L { return s.lister(s.informer.GetIndexer()) }
 
 // sharedInformer returns the informer of a kind in the manager's cache.
@@ -137,7 +129,6 @@ func sharedInformer(
 	return full, nil
 }
 
-// configurationExists reports whether a configuration exists.
 type configurationExists func(of configuration.Kind, name addonv1beta1.ConfigReferent) bool
 
 // ownConfigured is an informer of the addons that name a configuration themselves.
@@ -145,7 +136,6 @@ type ownConfigured struct {
 	toolscache.SharedIndexInformer
 }
 
-// AddEventHandler adds a handler that receives only addons that name a configuration.
 func (i ownConfigured) AddEventHandler(
 	handler toolscache.ResourceEventHandler,
 ) (toolscache.ResourceEventHandlerRegistration, error) {
@@ -158,7 +148,6 @@ func (i ownConfigured) AddEventHandler(
 	})
 }
 
-// configs are the informers of the configurations.
 type configs struct {
 	factory    dynamicinformer.DynamicSharedInformerFactory
 	supported  map[schema.GroupVersionResource]bool
@@ -275,7 +264,6 @@ func withoutForeignStatus(addon *addonv1beta1.ManagedClusterAddOn) *addonv1beta1
 	return &rest
 }
 
-// workChanged reports whether a trimmed ManifestWork changed.
 func workChanged(before, after *workv1.ManifestWork) bool {
 	old, current := *before, *after
 	old.ResourceVersion, current.ResourceVersion = "", ""

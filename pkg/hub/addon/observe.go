@@ -2,7 +2,7 @@ package addon
 
 import (
 	"cmp"
-	"errors"
+	"fmt"
 	"slices"
 
 	toolscache "k8s.io/client-go/tools/cache"
@@ -13,6 +13,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/configuration"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/manifests"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/ownwork"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
 const (
@@ -91,8 +92,7 @@ func (o observed) guests(host string) []string {
 			guests = append(guests, guest)
 		}
 	}
-	slices.Sort(guests)
-	return slices.Compact(guests)
+	return kube.SortedNames(guests)
 }
 
 // addon returns the cached addon of a cluster, or nil.
@@ -123,21 +123,9 @@ func indexed[T any](objects toolscache.Indexer, name, key string) []T {
 // hostIndexers are the indexes of addons whose agents other clusters host, or should host;
 // other addons are in none.
 func hostIndexers() toolscache.Indexers {
-	by := func(key func(addon *addonv1beta1.ManagedClusterAddOn) string) toolscache.IndexFunc {
-		return func(obj any) ([]string, error) {
-			addon, ok := obj.(*addonv1beta1.ManagedClusterAddOn)
-			if !ok {
-				return nil, errors.New("not a ManagedClusterAddOn")
-			}
-			if value := key(addon); value != "" {
-				return []string{value}, nil
-			}
-			return nil, nil
-		}
-	}
 	return toolscache.Indexers{
-		indexAddonByHost: by(ownwork.WantedHost),
-		indexAddonByHostedNamespace: by(func(addon *addonv1beta1.ManagedClusterAddOn) string {
+		indexAddonByHost: indexBy(ownwork.WantedHost),
+		indexAddonByHostedNamespace: indexBy(func(addon *addonv1beta1.ManagedClusterAddOn) string {
 			if ownwork.WantedHost(addon) == "" && !ownwork.IsHosted(addon) {
 				return ""
 			}
@@ -151,19 +139,17 @@ func hostIndexers() toolscache.Indexers {
 // ManifestWork in its namespace one of another cluster's addon: the framework would delete
 // those of that name in the namespace of the other's host, and write its content there.
 func workIndexers() toolscache.Indexers {
-	by := func(key func(work *workv1.ManifestWork, name ownwork.Name) string) toolscache.IndexFunc {
-		return func(obj any) ([]string, error) {
-			work, ok := obj.(*workv1.ManifestWork)
+	by := func(cluster func(work *workv1.ManifestWork, name ownwork.Name) string) toolscache.IndexFunc {
+		return indexBy(func(work *workv1.ManifestWork) string {
+			name, ok := ownwork.ReadName(work)
 			if !ok {
-				return nil, errors.New("not a ManifestWork")
+				return ""
 			}
-			if name, ok := ownwork.ReadName(work); ok {
-				if cluster := key(work, name); cluster != "" {
-					return []string{queueKey(cluster)}, nil
-				}
+			if found := cluster(work, name); found != "" {
+				return queueKey(found)
 			}
-			return nil, nil
-		}
+			return ""
+		})
 	}
 	onHost := func(cleanup bool) toolscache.IndexFunc {
 		return by(func(work *workv1.ManifestWork, name ownwork.Name) string {
@@ -184,8 +170,22 @@ func workIndexers() toolscache.Indexers {
 		}),
 		index.ManifestWorkByHostedAddon:     onHost(false),
 		index.ManifestWorkHookByHostedAddon: onHost(true),
-		indexWorkByCluster: by(func(work *workv1.ManifestWork, name ownwork.Name) string {
-			return cmp.Or(name.Guest, work.Namespace)
+		indexWorkByCluster: by(func(work *workv1.ManifestWork, _ ownwork.Name) string {
+			return ownwork.ClusterOf(work)
 		}),
+	}
+}
+
+// indexBy returns an index of the objects of one type by a key; those with an empty key are not in it.
+func indexBy[T any](key func(T) string) toolscache.IndexFunc {
+	return func(obj any) ([]string, error) {
+		object, ok := obj.(T)
+		if !ok {
+			return nil, fmt.Errorf("not a %T", object)
+		}
+		if value := key(object); value != "" {
+			return []string{value}, nil
+		}
+		return nil, nil
 	}
 }

@@ -34,7 +34,6 @@ func (c *controllers) onClusters() toolscache.ResourceEventHandler {
 	})
 }
 
-// onGoneAddons forgets the outcomes of deleted addons.
 func (f *framework) onGoneAddons() toolscache.ResourceEventHandler {
 	return kube.OnEvent(func(before, after *addonv1beta1.ManagedClusterAddOn, _ bool) {
 		if after == nil {

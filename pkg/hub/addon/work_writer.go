@@ -1,7 +1,6 @@
 package addon
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -53,7 +52,7 @@ func (g groupWriter) ManifestWorks(namespace string) worktyped.ManifestWorkInter
 
 type namespaceWriter struct {
 	worktyped.ManifestWorkInterface
-	workWriter
+	of        workWriter
 	namespace string
 }
 
@@ -76,12 +75,12 @@ func (n namespaceWriter) Create(
 // checkAddon returns a conflict, after which the caller waits for its cache, if the addon for which a
 // ManifestWork is to be created is being deleted according to the cache, and gone.
 func (n namespaceWriter) checkAddon(ctx context.Context, work *workv1.ManifestWork) error {
-	cluster := cmp.Or(ownwork.GuestOf(work), n.namespace)
-	cached := n.observed.addon(cluster)
+	cluster := ownwork.ClusterOf(work)
+	cached := n.of.observed.addon(cluster)
 	if cached == nil || cached.DeletionTimestamp == nil {
 		return nil
 	}
-	live, err := kube.Get(ctx, n.live, client.ObjectKeyFromObject(cached), &addonv1beta1.ManagedClusterAddOn{})
+	live, err := kube.Get(ctx, n.of.live, client.ObjectKeyFromObject(cached), &addonv1beta1.ManagedClusterAddOn{})
 	if err == nil && (live == nil || live.UID != cached.UID) {
 		resource := addonv1beta1.Resource("managedclusteraddons")
 		return apierrors.NewConflict(resource, queueKey(cluster), errors.New("it is gone"))
@@ -115,7 +114,7 @@ func (n namespaceWriter) withRules(name string, data []byte) ([]byte, error) {
 	if options == nil && deployed == nil {
 		return data, nil
 	}
-	cached, err := n.cached.ManifestWorks(n.namespace).Get(name)
+	cached, err := n.of.cached.ManifestWorks(n.namespace).Get(name)
 	if err != nil {
 		return nil, err
 	}

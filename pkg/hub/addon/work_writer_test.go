@@ -34,7 +34,7 @@ func TestPatchesGetTheRulesOfTheAgentInTheWork(t *testing.T) {
 	cached.Spec.Workload.Manifests = []workv1.Manifest{{RawExtension: runtime.RawExtension{Raw: []byte(agent("old"))}}}
 	works := toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, toolscache.Indexers{})
 	apitest.Must(t, works.Add(cached))
-	writer := namespaceWriter{workWriter: workWriter{cached: worklisters.NewManifestWorkLister(works)}, namespace: "c1"}
+	writer := namespaceWriter{of: workWriter{cached: worklisters.NewManifestWorkLister(works)}, namespace: "c1"}
 
 	for name, test := range map[string]struct {
 		patch string

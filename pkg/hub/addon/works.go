@@ -67,12 +67,10 @@ func (i joinedInformer) AddEventHandler(
 	return registration, nil
 }
 
-// HasSynced reports whether all have synced.
 func (i joinedInformer) HasSynced() bool {
 	return !slices.ContainsFunc(i.all, func(informer toolscache.SharedIndexInformer) bool { return !informer.HasSynced() })
 }
 
-// AddIndexers adds indexers to all.
 func (i joinedInformer) AddIndexers(indexers toolscache.Indexers) error {
 	for _, informer := range i.all {
 		if err := informer.AddIndexers(indexers); err != nil {
@@ -82,7 +80,6 @@ func (i joinedInformer) AddIndexers(indexers toolscache.Indexers) error {
 	return nil
 }
 
-// GetIndexer returns the ManifestWorks of all.
 func (i joinedInformer) GetIndexer() toolscache.Indexer {
 	all := make([]toolscache.Indexer, len(i.all))
 	for n, informer := range i.all {

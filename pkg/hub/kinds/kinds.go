@@ -34,7 +34,7 @@ import (
 // NewScheme returns the Go types of the kinds.
 func NewScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{
+	kinds := runtime.NewSchemeBuilder(
 		clientgoscheme.AddToScheme,
 		addonv1beta1.Install,
 		clusterv1.Install,
@@ -43,9 +43,8 @@ func NewScheme() *runtime.Scheme {
 		workv1.Install,
 		authv1beta1.AddToScheme,
 		inventoryv1alpha1.AddToScheme,
-	} {
-		utilruntime.Must(add(scheme))
-	}
+	)
+	utilruntime.Must(kinds.AddToScheme(scheme))
 	return scheme
 }
 

@@ -77,10 +77,7 @@ func outlineOf(request *certificatesv1.CertificateSigningRequest) *certificatesv
 			Username:   kube.Shorten(request.Spec.Username, maxShownBytes),
 		},
 	}
-	outline.Labels = nil
-	if cluster, ok := request.Labels[clusterv1.ClusterNameLabelKey]; ok {
-		outline.Labels = map[string]string{clusterv1.ClusterNameLabelKey: cluster}
-	}
+	outline.Labels = kube.OnlyLabels(request.Labels, clusterv1.ClusterNameLabelKey)
 	if at := slices.IndexFunc(request.Status.Conditions, isDecision); at >= 0 {
 		decision := request.Status.Conditions[at]
 		outline.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{

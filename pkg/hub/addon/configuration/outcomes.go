@@ -60,12 +60,10 @@ func (o *Outcomes) Desired(ctx context.Context, cluster string) (*conditions.Des
 	if err != nil {
 		return nil, err
 	}
-	if addon == nil {
-		return &conditions.Desired{Absent: true}, nil
+	if addon != nil {
+		if have := apimeta.FindStatusCondition(addon.Status.Conditions, o.Type()); have != nil {
+			return &conditions.Desired{Status: have.Status, Reason: have.Reason, Message: have.Message}, nil
+		}
 	}
-	have := apimeta.FindStatusCondition(addon.Status.Conditions, o.Type())
-	if have == nil {
-		return &conditions.Desired{Absent: true}, nil
-	}
-	return &conditions.Desired{Status: have.Status, Reason: have.Reason, Message: have.Message}, nil
+	return &conditions.Desired{Absent: true}, nil
 }

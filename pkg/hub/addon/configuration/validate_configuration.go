@@ -64,7 +64,6 @@ type overrides struct {
 	proxy      manifests.Proxy
 }
 
-// applyTo returns the values with a configuration's changes.
 func (o overrides) applyTo(v manifests.Values) manifests.Values {
 	v.InstallNamespace = cmp.Or(o.installNamespace, v.InstallNamespace)
 	v.Image = mirrored(v.Image, o.registries)
@@ -82,6 +81,13 @@ type fieldErrors []string
 
 func (m *fieldErrors) add(field, format string, args ...any) {
 	*m = append(*m, field+": "+fmt.Sprintf(format, args...))
+}
+
+// expect adds the first of the problems that a value has as what it should be.
+func (m *fieldErrors) expect(what, field, value string, problems []string) {
+	if len(problems) > 0 {
+		m.add(field, "%q is not a %s: %s", value, what, problems[0])
+	}
 }
 
 // configurationSpec is the spec of an AddOnDeploymentConfig, with quantities that are not
@@ -138,9 +144,7 @@ func validateNamespace(name string, wrong *fieldErrors) string {
 		return ""
 	}
 	const field = "spec.agentInstallNamespace"
-	if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
-		wrong.add(field, "%q is not a namespace name: %s", name, problems[0])
-	}
+	wrong.expect("namespace name", field, name, validation.IsDNS1123Label(name))
 	if name == metav1.NamespaceDefault || strings.HasPrefix(name, reservedPrefix) {
 		wrong.add(field, "%q is reserved for Kubernetes", name)
 	}
@@ -181,9 +185,7 @@ func validateNodeSelector(selector map[string]string, wrong *fieldErrors) map[st
 		if problems := validation.IsQualifiedName(key); len(problems) > 0 {
 			wrong.add(at, "is not a label key: %s", problems[0])
 		}
-		if problems := validation.IsValidLabelValue(selector[key]); len(problems) > 0 {
-			wrong.add(at, "%q is not a label value: %s", selector[key], problems[0])
-		}
+		wrong.expect("label value", at, selector[key], validation.IsValidLabelValue(selector[key]))
 	}
 	return selector
 }
@@ -204,18 +206,14 @@ func validateTolerations(tolerations []corev1.Toleration, wrong *fieldErrors) []
 // agent's whole Deployment because of one error.
 func validateToleration(field string, toleration corev1.Toleration, wrong *fieldErrors) {
 	if toleration.Key != "" {
-		if problems := validation.IsQualifiedName(toleration.Key); len(problems) > 0 {
-			wrong.add(field+".key", "%q is not a taint key: %s", toleration.Key, problems[0])
-		}
+		wrong.expect("taint key", field+".key", toleration.Key, validation.IsQualifiedName(toleration.Key))
 	}
 	switch toleration.Operator {
 	case corev1.TolerationOpEqual, "":
 		if toleration.Key == "" {
 			wrong.add(field+".operator", "without a key it must be %s", corev1.TolerationOpExists)
 		}
-		if problems := validation.IsValidLabelValue(toleration.Value); len(problems) > 0 {
-			wrong.add(field+".value", "%q is not a taint value: %s", toleration.Value, problems[0])
-		}
+		wrong.expect("taint value", field+".value", toleration.Value, validation.IsValidLabelValue(toleration.Value))
 	case corev1.TolerationOpExists:
 		if toleration.Value != "" {
 			wrong.add(field+".value", "must be empty with the operator %s", corev1.TolerationOpExists)

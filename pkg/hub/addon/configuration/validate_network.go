@@ -189,7 +189,6 @@ func validateRepository(field, given string, wrong *fieldErrors) {
 	}
 }
 
-// validateAnnotation returns the registries in a ManagedCluster's annotation.
 func validateAnnotation(annotation string) ([]addonv1beta1.ImageMirror, fieldErrors) {
 	if annotation == "" {
 		return nil, nil

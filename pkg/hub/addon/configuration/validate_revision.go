@@ -12,7 +12,6 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-// revisionSpec is the spec of an AgentRevision.
 type revisionSpec struct {
 	manifests.Revision `json:",inline"`
 
@@ -51,13 +50,10 @@ func validateRevision(spec map[string]any) (manifests.Values, fieldErrors) {
 			corev1.PullAlways, corev1.PullIfNotPresent, corev1.PullNever)
 	}
 	for _, secret := range decoded.PullSecrets {
-		if problems := validation.IsDNS1123Subdomain(secret); len(problems) > 0 {
-			wrong.add("spec.imagePullSecrets", "%q is not a Secret name: %s", secret, problems[0])
-		}
+		wrong.expect("Secret name", "spec.imagePullSecrets", secret, validation.IsDNS1123Subdomain(secret))
 	}
-	if problems := validation.IsDNS1123Label(decoded.InstallNamespace); len(problems) > 0 {
-		wrong.add("spec.installNamespace", "%q is not a namespace name: %s", decoded.InstallNamespace, problems[0])
-	}
+	namespace := decoded.InstallNamespace
+	wrong.expect("namespace name", "spec.installNamespace", namespace, validation.IsDNS1123Label(namespace))
 	if decoded.ClaimLimit < 0 {
 		wrong.add("spec.claimLimit", "%d is negative", decoded.ClaimLimit)
 	}

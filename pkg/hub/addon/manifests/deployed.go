@@ -107,7 +107,6 @@ func agentOf(works ...*workv1.ManifestWork) *workv1.Manifest {
 	return nil
 }
 
-// namespaceOf returns the namespace of what agentOf returns.
 func namespaceOf(agent *workv1.Manifest) string {
 	if agent == nil {
 		return ""

@@ -20,6 +20,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
@@ -124,12 +125,8 @@ func (v Values) fill(object runtime.Object) error {
 	case *corev1.Namespace:
 		o.Name = v.InstallNamespace
 		return nil
-	case *corev1.ConfigMap:
-		o.Namespace = v.InstallNamespace
-	case *corev1.ServiceAccount:
-		o.Namespace = v.InstallNamespace
-	case *rbacv1.Role:
-		o.Namespace = v.InstallNamespace
+	case *corev1.ConfigMap, *corev1.ServiceAccount, *rbacv1.Role:
+		o.(metav1.Object).SetNamespace(v.InstallNamespace)
 	case *rbacv1.RoleBinding:
 		o.Namespace = v.InstallNamespace
 		v.fillSubjects(o.Subjects)
@@ -244,12 +241,7 @@ func (p Proxy) variables() []corev1.EnvVar {
 
 // mark labels objects that belong to this addon alone; shared ones are not marked.
 func mark(object metav1.Object) {
-	labels := object.GetLabels()
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	labels[contract.LabelManagedBy] = contract.ManagedBy
-	object.SetLabels(labels)
+	object.SetLabels(labels.Merge(object.GetLabels(), labels.Set{contract.LabelManagedBy: contract.ManagedBy}))
 }
 
 // withoutStatus converts the object and drops the empty status that Go types carry.
@@ -264,15 +256,11 @@ func withoutStatus(object runtime.Object) (*unstructured.Unstructured, error) {
 
 func newDecoder() (runtime.Decoder, error) {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{
+	kinds := runtime.NewSchemeBuilder(
 		corev1.AddToScheme, rbacv1.AddToScheme, networkingv1.AddToScheme, appsv1.AddToScheme, batchv1.AddToScheme,
-		apiextensionsv1.AddToScheme,
-	} {
-		if err := add(scheme); err != nil {
-			return nil, err
-		}
-	}
-	return serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDeserializer(), nil
+		apiextensionsv1.AddToScheme)
+	err := kinds.AddToScheme(scheme)
+	return serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDeserializer(), err
 }
 
 func decodeAll(decoder runtime.Decoder, data []byte) ([]runtime.Object, error) {

@@ -19,11 +19,12 @@ import (
 // Placeholders that the renderer replaces by the values of a cluster. They cannot be part
 // of a name or UID.
 const (
-	anyCluster  = "{any cluster}"
-	anyAddonUID = "{any addon UID}"
+	anyValue    = "{any " // begins each of them
+	anyCluster  = anyValue + "cluster}"
+	anyAddonUID = anyValue + "addon UID}"
 
 	// anyHostedNamespace is that of an agent on a hosting cluster.
-	anyHostedNamespace = "{any hosted namespace}"
+	anyHostedNamespace = anyValue + "hosted namespace}"
 )
 
 // keptRenderers is how many renderers are kept: a fleet needs one for each different
@@ -79,10 +80,7 @@ func (r *Renderers) of(values Values) (*renderer, error) {
 // renderer renders and encodes the manifests once and, for each cluster, only replaces what
 // identifies it. The framework requests all of them several times per cluster and event,
 // and encodes them each time.
-type renderer struct {
-	manifests []*manifest
-	hosted    bool
-}
+type renderer struct{ manifests []*manifest }
 
 // newRenderer returns a renderer of manifests whose values differ from the given ones only
 // in what identifies the cluster.
@@ -91,7 +89,7 @@ func newRenderer(t template, common Values) (*renderer, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &renderer{hosted: common.Hosted}
+	r := &renderer{}
 	for _, object := range objects {
 		encoded, err := object.MarshalJSON()
 		if err != nil {
@@ -106,15 +104,10 @@ func newRenderer(t template, common Values) (*renderer, error) {
 // between calls and must not be changed.
 func (r *renderer) render(cluster, addonUID string) ([]runtime.Object, error) {
 	rendered := make([]runtime.Object, 0, len(r.manifests))
-	for _, m := range r.manifests {
-		if r.hosted {
-			m = m.in(ownwork.HostedNamespace(cluster))
-		}
-		if m.differs() {
-			var err error
-			if m, err = m.of(cluster, addonUID); err != nil {
-				return nil, err
-			}
+	for _, common := range r.manifests {
+		m, err := common.of(cluster, addonUID)
+		if err != nil {
+			return nil, err
 		}
 		rendered = append(rendered, m)
 	}
@@ -137,38 +130,27 @@ func newManifest(object *unstructured.Unstructured, encoded []byte) *manifest {
 	return m
 }
 
-// differs reports whether the manifest contains placeholders for a cluster. Its metadata is
-// that of all clusters.
-func (m *manifest) differs() bool {
-	return bytes.Contains(m.encoded, []byte(anyCluster)) || bytes.Contains(m.encoded, []byte(anyAddonUID))
-}
-
-// of returns the manifest of one cluster.
+// of returns the manifest of one cluster; itself if all clusters have the same.
 func (m *manifest) of(cluster, addonUID string) (*manifest, error) {
-	encoded := m.encoded
-	for placeholder, value := range map[string]string{anyCluster: cluster, anyAddonUID: addonUID} {
+	if !bytes.Contains(m.encoded, []byte(anyValue)) {
+		return m, nil
+	}
+	changed := &manifest{PartialObjectMetadata: m.PartialObjectMetadata, encoded: m.encoded}
+	namespace := ownwork.HostedNamespace(cluster)
+	for placeholder, value := range map[string]string{
+		anyCluster: cluster, anyAddonUID: addonUID, anyHostedNamespace: namespace,
+	} {
 		quoted, err := json.Marshal(value)
 		if err != nil {
 			return nil, err
 		}
-		encoded = bytes.ReplaceAll(encoded, []byte(placeholder), quoted[1:len(quoted)-1]) // without the quotes
-	}
-	return &manifest{PartialObjectMetadata: m.PartialObjectMetadata, encoded: encoded}, nil
-}
-
-// in returns the manifest of a hosted agent for a namespace.
-func (m *manifest) in(namespace string) *manifest {
-	if !bytes.Contains(m.encoded, []byte(anyHostedNamespace)) {
-		return m
-	}
-	changed := &manifest{
-		PartialObjectMetadata: m.PartialObjectMetadata,
-		encoded:               bytes.ReplaceAll(m.encoded, []byte(anyHostedNamespace), []byte(namespace)),
+		text := quoted[1 : len(quoted)-1] // without the quotes
+		changed.encoded = bytes.ReplaceAll(changed.encoded, []byte(placeholder), text)
 	}
 	for _, field := range []*string{&changed.Name, &changed.Namespace} {
 		*field = strings.ReplaceAll(*field, anyHostedNamespace, namespace)
 	}
-	return changed
+	return changed, nil
 }
 
 // inWork returns the manifest as part of a ManifestWork. Besides the JSON it has an object,

@@ -2,7 +2,6 @@ package manifests
 
 import (
 	"bytes"
-	"cmp"
 	"slices"
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -77,7 +76,7 @@ func (t *WorkTrimmer) manifest(work *workv1.ManifestWork, raw []byte) (workv1.Ma
 		return known.(workv1.Manifest), nil
 	}
 	manifest, err := decodedInWork(raw)
-	if err == nil && !bytes.Contains(raw, []byte(ownwork.HostedNamespace(cmp.Or(ownwork.GuestOf(work), work.Namespace)))) {
+	if err == nil && !bytes.Contains(raw, []byte(ownwork.HostedNamespace(ownwork.ClusterOf(work)))) {
 		t.manifests.Add(key, manifest)
 	}
 	return manifest, err

@@ -26,8 +26,3 @@ func IsHosted(addon *addonv1beta1.ManagedClusterAddOn) bool {
 	return slices.Contains(addon.Finalizers, addonv1beta1.AddonHostingManifestFinalizer) ||
 		slices.Contains(addon.Finalizers, addonv1beta1.AddonHostingPreDeleteHookFinalizer)
 }
-
-// Without returns finalizers Without one of them.
-func Without(finalizers []string, finalizer string) []string {
-	return slices.DeleteFunc(finalizers, func(f string) bool { return f == finalizer })
-}

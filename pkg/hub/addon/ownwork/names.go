@@ -1,6 +1,7 @@
 package ownwork
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"slices"
@@ -68,6 +69,9 @@ func GuestOf(work *workv1.ManifestWork) string {
 	}
 	return name.Guest
 }
+
+// ClusterOf returns the cluster whose agent a ManifestWork deploys or cleans up.
+func ClusterOf(work *workv1.ManifestWork) string { return cmp.Or(GuestOf(work), work.Namespace) }
 
 // WantedHost returns the cluster on which a cluster's agent should run, empty if that is
 // the cluster itself.

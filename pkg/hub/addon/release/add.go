@@ -56,23 +56,19 @@ func Add(mgr manager.Manager, opts Options) error {
 		})
 }
 
-// beingRemoved reports whether an object is this addon and is being deleted.
 func beingRemoved(object client.Object) bool {
 	return object.GetName() == contract.AddonName && !object.GetDeletionTimestamp().IsZero()
 }
 
-// beingDetached reports whether a cluster is being deleted from the hub.
 func beingDetached(object client.Object) bool {
 	return !object.GetDeletionTimestamp().IsZero()
 }
 
-// reachabilityChanged reports whether a cluster's condition Available changed.
 func reachabilityChanged(before, after *clusterv1.ManagedCluster) bool {
 	const available = clusterv1.ManagedClusterConditionAvailable
 	return kube.StatusOf(before.Status.Conditions, available) != kube.StatusOf(after.Status.Conditions, available)
 }
 
-// clusterOfAddon maps an addon to its cluster.
 func clusterOfAddon(_ context.Context, addon client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: addon.GetNamespace()}}}
 }

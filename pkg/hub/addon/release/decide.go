@@ -1,7 +1,6 @@
 package release
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -12,6 +11,7 @@ import (
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/addon/ownwork"
@@ -157,7 +157,7 @@ func releasedAddon(addon *addonv1beta1.ManagedClusterAddOn, left bool) *addonv1b
 	released := addon.DeepCopy()
 	for _, finalizer := range ownwork.CleanupFinalizers() {
 		if !left || finalizer != addonv1beta1.AddonHostingManifestFinalizer {
-			released.Finalizers = ownwork.Without(released.Finalizers, finalizer)
+			controllerutil.RemoveFinalizer(released, finalizer)
 		}
 	}
 	return released
@@ -171,17 +171,16 @@ func heldWorks(works []workv1.ManifestWork) (held []*workv1.ManifestWork, more b
 		switch work := &works[i]; {
 		case work.DeletionTimestamp.IsZero():
 			more = true
-		case slices.Contains(work.Finalizers, workv1.ManifestWorkFinalizer):
+		case controllerutil.ContainsFinalizer(work, workv1.ManifestWorkFinalizer):
 			held = append(held, work)
 		}
 	}
 	return held, more
 }
 
-// releasedWork returns the ManifestWork without the work agent's finalizer.
 func releasedWork(work *workv1.ManifestWork) *workv1.ManifestWork {
 	released := work.DeepCopy()
-	released.Finalizers = ownwork.Without(released.Finalizers, workv1.ManifestWorkFinalizer)
+	controllerutil.RemoveFinalizer(released, workv1.ManifestWorkFinalizer)
 	return released
 }
 
@@ -210,7 +209,7 @@ func claimsLeft() string {
 func cleanupWork(cluster string, works []workv1.ManifestWork) *workv1.ManifestWork {
 	at := slices.IndexFunc(works, func(work workv1.ManifestWork) bool {
 		found, ok := ownwork.ReadName(&work)
-		return ok && found.Cleanup && cmp.Or(found.Guest, work.Namespace) == cluster
+		return ok && found.Cleanup && ownwork.ClusterOf(&work) == cluster
 	})
 	if at < 0 {
 		return nil

@@ -46,13 +46,13 @@ func Informers(ctx context.Context, cfg *rest.Config, live client.Reader) (NewIn
 		served toolscache.ListerWatcher, kind runtime.Object, resync time.Duration, indexers toolscache.Indexers,
 	) toolscache.SharedIndexInformer {
 		if _, ok := kind.(*addonv1beta1.ManagedClusterAddOn); ok {
-			served = (&addonReader{client: addons, served: toolscache.ToListerWatcherWithContext(served)}).listWatch()
+			reader := &addonReader{client: addons, served: toolscache.ToListerWatcherWithContext(served)}
+			served = &toolscache.ListWatch{ListWithContextFunc: reader.list, WatchFuncWithContext: reader.watch}
 		}
 		return toolscache.NewSharedIndexInformer(served, kind, resync, indexers)
 	}, nil
 }
 
-// storedVersion returns the version in which the hub stores ManagedClusterAddOns.
 func storedVersion(ctx context.Context, live client.Reader) (string, error) {
 	definition := &unstructured.Unstructured{}
 	definition.SetGroupVersionKind(kube.CRDKind)
@@ -80,10 +80,6 @@ func storedVersion(ctx context.Context, live client.Reader) (string, error) {
 type addonReader struct {
 	client addonclient.Interface
 	served toolscache.ListerWatcherWithContext // of v1beta1
-}
-
-func (s *addonReader) listWatch() *toolscache.ListWatch {
-	return &toolscache.ListWatch{ListWithContextFunc: s.list, WatchFuncWithContext: s.watch}
 }
 
 func (s *addonReader) list(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
