@@ -249,22 +249,18 @@ func (i *inventory) knowsProfileAPI() bool {
 	return known && err == nil
 }
 
-// prepare prepares the rule for the kinds that the hub serves.
-func (i *inventory) prepare(ctx context.Context) (withProfiles bool, err error) {
-	if withProfiles, _, err = i.servesProfiles(ctx); err != nil {
-		return false, err
-	}
-	if withProfiles {
-		return true, i.opts.Rule.Prepare(ctx)
-	}
-	log.FromContext(ctx).Info("The hub does not serve ClusterProfiles, so only copies of tokens are withdrawn")
-	return false, i.opts.Rule.PrepareWithoutProfiles(ctx)
-}
-
-// start starts the pairs' controller.
 func (i *inventory) start(ctx context.Context) error {
-	var err error
-	if i.withProfiles, err = i.prepare(ctx); err != nil {
+	served, _, err := i.servesProfiles(ctx)
+	if err != nil {
+		return err
+	}
+	if i.withProfiles = served; served {
+		err = i.prepareProfiles(ctx)
+	} else {
+		log.FromContext(ctx).Info("The hub does not serve ClusterProfiles, so only copies of tokens are withdrawn")
+		err = i.opts.Rule.PrepareWithoutProfiles(ctx)
+	}
+	if err != nil {
 		return err
 	}
 	clusters := kube.OnEvent(func(before, after *clusterv1.ManagedCluster, initial bool) {
@@ -273,11 +269,6 @@ func (i *inventory) start(ctx context.Context) error {
 	})
 	if err := i.followOnce(ctx, &i.followsClusters, &clusterv1.ManagedCluster{}, clusters); err != nil {
 		return err
-	}
-	if i.withProfiles {
-		if err := i.followProfiles(ctx); err != nil {
-			return err
-		}
 	}
 	if err := watch.AddWhole(i.mgr, i.addPairs); err != nil {
 		return fmt.Errorf("adding %s: %w", ControllerName, err)
@@ -290,9 +281,12 @@ func (i *inventory) start(ctx context.Context) error {
 	return nil
 }
 
-// followProfiles makes claimants of a member id be reconciled when a profile gives it up. It may be
-// called again.
-func (i *inventory) followProfiles(ctx context.Context) error {
+// prepareProfiles prepares the rule for ClusterProfiles, and makes claimants of a member id be
+// reconciled when a profile gives it up. It may be called again.
+func (i *inventory) prepareProfiles(ctx context.Context) error {
+	if err := i.opts.Rule.Prepare(ctx); err != nil {
+		return err
+	}
 	return i.followOnce(ctx, &i.followsProfiles, &inventoryv1alpha1.ClusterProfile{}, kube.OnEvent(i.followHeldIDs))
 }
 
@@ -319,10 +313,7 @@ func (i *inventory) startProfiles(ctx context.Context) error {
 	if i.withProfiles {
 		return nil
 	}
-	if err := i.opts.Rule.Prepare(ctx); err != nil {
-		return err
-	}
-	if err := i.followProfiles(ctx); err != nil {
+	if err := i.prepareProfiles(ctx); err != nil {
 		return err
 	}
 	profiles := source.Kind(i.mgr.GetCache(), client.Object(&inventoryv1alpha1.ClusterProfile{}),
@@ -335,13 +326,18 @@ func (i *inventory) startProfiles(ctx context.Context) error {
 	return nil
 }
 
-// addPairs registers the controller of the pairs.
 func (i *inventory) addPairs(mgr manager.Manager) error {
+	queue := fair.Options{ // no namespace delays another, and no removal waits for first writes
+		Workers:  i.opts.Workers,
+		PerGroup: i.opts.WorkersPerNamespace,
+		Priority: func(req reconcile.Request) int { return i.pairs.priority(i.ctx, req) },
+	}
 	b := builder.ControllerManagedBy(mgr).
 		Named(ControllerName).
-		WithOptions(i.queue().Controller())
+		WithOptions(queue.Controller())
 	if i.withProfiles {
-		b = b.Watches(&inventoryv1alpha1.ClusterProfile{}, &handler.EnqueueRequestForObject{}, when(notResync))
+		b = b.Watches(&inventoryv1alpha1.ClusterProfile{}, &handler.EnqueueRequestForObject{},
+			builder.WithPredicates(notResync))
 	}
 	b = i.routes.Watch(b, measured(i.opts.Metrics))
 	for _, obj := range i.opts.GuardObjects {
@@ -355,20 +351,9 @@ func (i *inventory) addPairs(mgr manager.Manager) error {
 	return err
 }
 
-// enqueueAll enqueues every pair.
 func (i *inventory) enqueueAll(ctx context.Context) {
 	for _, request := range i.routes.AllPairs(ctx, nil) {
 		i.everyTrigger.Enqueue(request.NamespacedName)
-	}
-}
-
-// queue returns the options of the pairs' queue: no namespace delays another, and no
-// removal waits for first writes.
-func (i *inventory) queue() fair.Options {
-	return fair.Options{
-		Workers:  i.opts.Workers,
-		PerGroup: i.opts.WorkersPerNamespace,
-		Priority: func(req reconcile.Request) int { return i.pairs.priority(i.ctx, req) },
 	}
 }
 
@@ -448,8 +433,6 @@ var notResync = predicate.ResourceVersionChangedPredicate{}
 
 // guardMatters passes changes of a guard's object, except for the initial list: at the
 // start every pair is reconciled anyway.
-func guardMatters() builder.Predicates { return when(kube.AfterStart(), kube.OnChange(guardChanged)) }
-
-func when(conditions ...predicate.Predicate) builder.Predicates {
-	return builder.WithPredicates(conditions...)
+func guardMatters() builder.Predicates {
+	return builder.WithPredicates(kube.AfterStart(), kube.OnChange(guardChanged))
 }

@@ -167,7 +167,7 @@ func (r *Reconciler) conclude(ctx context.Context, o profiles.Observed, t taken)
 		r.opts.Metrics.ProfileServed(
 			o.Pair, o.Cluster.ResourceVersion, t.before != nil && t.before != o.Profile && heldBack == 0)
 	}
-	r.record(o.Pair, o, o.Selected, t.problems, t.err)
+	r.record(o, t)
 	r.allowReferences(o, t)
 	if t.err == nil && t.next == profiles.Remove {
 		r.outcomes.RemovedInconclusively(
@@ -460,9 +460,8 @@ func (r *Reconciler) prune(ctx context.Context, o *profiles.Observed) error {
 }
 
 // record stores the outcome of the pair, for the condition and the events.
-func (r *Reconciler) record(
-	pair types.NamespacedName, o profiles.Observed, selected selection.Result, problems []string, err error,
-) {
+func (r *Reconciler) record(o profiles.Observed, t taken) {
+	pair, selected, problems, err := o.Pair, o.Selected, t.problems, t.err
 	if err == nil {
 		r.failing.Over(pair)
 	}

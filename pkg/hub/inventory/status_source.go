@@ -29,7 +29,8 @@ func (s statusSource) Subscribe(changed func(cluster string)) {
 
 // Watch implements conditions.Watcher: some objects forbid writing any profile.
 func (s statusSource) Watch(b *builder.Builder, everyCluster handler.EventHandler) *builder.Builder {
-	crdMatters := when(kube.Named(selection.CRDs()...), kube.AfterStart(), kube.OnChange(kube.Never))
+	crdMatters := builder.WithPredicates(
+		kube.Named(selection.CRDs()...), kube.AfterStart(), kube.OnChange(kube.Never))
 	b = b.WatchesMetadata(kube.Partial(kube.CRDKind), everyCluster, crdMatters)
 	for _, obj := range s.opts.GuardObjects {
 		b = b.Watches(obj, everyCluster, guardMatters())

@@ -37,8 +37,8 @@ const (
 	maxNamedClaimsBytes = 400
 )
 
-// judgeClaims returns, sorted by name, the claims that become properties, and what is left
-// out, and why.
+// judgeClaims returns, sorted by name, the claims that become properties, what is left out, and
+// why, and how many are, by the metrics' reasons.
 //
 // A claim that the API would refuse, or whose name does not print, is left out by itself. Of
 // the others, the first by name are kept, as many as the limits allow: so the same claims
@@ -47,7 +47,8 @@ const (
 // out.
 func (l Limits) judgeClaims(
 	claims []clusterv1.ManagedClusterClaim,
-) (kept []clusterv1.ManagedClusterClaim, leftOut []string) {
+) (kept []clusterv1.ManagedClusterClaim, leftOut []string, rejected map[string]int) {
+	rejected = map[string]int{}
 	sorted := slices.Clone(claims)
 	slices.SortStableFunc(sorted, func(a, b clusterv1.ManagedClusterClaim) int { return cmp.Compare(a.Name, b.Name) })
 	var invalid []string
@@ -59,7 +60,8 @@ func (l Limits) judgeClaims(
 			times++
 		}
 		for _, claim := range sorted[:times] {
-			if _, problem := claimProblem(claim, times); problem != "" {
+			if reason, problem := claimProblem(claim, times); problem != "" {
+				rejected[reason]++
 				invalid = append(invalid, kube.Quote(name)+" "+problem)
 				continue
 			}
@@ -69,11 +71,12 @@ func (l Limits) judgeClaims(
 	}
 	leftOut = firstProblems(kube.SortedNames(invalid))
 	if fit := l.fit(kept); fit < len(kept) {
+		rejected[metrics.RejectedLimit] = len(kept) - fit
 		leftOut = append(leftOut, fmt.Sprintf("%d of %d claims, from %s on: a profile has at most %d, with %d bytes in all",
 			len(kept)-fit, len(kept), kube.Quote(kept[fit].Name), l.Properties, l.PropertyBytes))
 		kept = slices.Clip(slices.Clone(kept[:fit])) // otherwise the others would stay in memory
 	}
-	return kept, leftOut
+	return kept, leftOut, rejected
 }
 
 // fit returns how many claims, from the first on, are within the limits.

@@ -71,10 +71,8 @@ func withProperties(
 		return cluster.Labels, allow
 	}
 	names := strings.Split(text, ",")
-	labels = maps.Clone(cluster.Labels)
-	if labels == nil {
-		labels = map[string]string{}
-	}
+	labels = map[string]string{}
+	maps.Copy(labels, cluster.Labels)
 	for _, claim := range cluster.Status.ClusterClaims {
 		if slices.Contains(names, claim.Name) {
 			labels[claim.Name] = claim.Value

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
@@ -20,32 +21,6 @@ const annotationRejected = contract.KeyPrefix + "rejected"
 // has room for more.
 const maxRejected = 100_000
 
-// rejectedOf counts the claims of a ManagedCluster that are left out of its profiles, by
-// reason. kept is how many are not. For a cluster that was trimmed before, it returns the
-// recorded counts.
-func (l Limits) rejectedOf(cluster *clusterv1.ManagedCluster, kept int) map[string]int {
-	claims := cluster.Status.ClusterClaims
-	if len(claims) == kept {
-		return Rejected(cluster)
-	}
-	times := make(map[string]int, len(claims))
-	for _, claim := range claims {
-		times[claim.Name]++
-	}
-	rejected := map[string]int{}
-	beyond := len(claims) - kept
-	for _, claim := range claims {
-		if reason, _ := claimProblem(claim, times[claim.Name]); reason != "" {
-			rejected[reason]++
-			beyond--
-		}
-	}
-	if beyond > 0 {
-		rejected[metrics.RejectedLimit] = beyond
-	}
-	return rejected
-}
-
 // rememberRejected records on a cached ManagedCluster how many of its claims were left out.
 func rememberRejected(cluster *clusterv1.ManagedCluster, rejected map[string]int) {
 	var counts []string
@@ -54,13 +29,9 @@ func rememberRejected(cluster *clusterv1.ManagedCluster, rejected map[string]int
 			counts = append(counts, fmt.Sprintf("%s=%d", reason, count))
 		}
 	}
-	if len(counts) == 0 {
-		return
+	if len(counts) > 0 {
+		metav1.SetMetaDataAnnotation(&cluster.ObjectMeta, annotationRejected, strings.Join(counts, ","))
 	}
-	if cluster.Annotations == nil {
-		cluster.Annotations = map[string]string{}
-	}
-	cluster.Annotations[annotationRejected] = strings.Join(counts, ",")
 }
 
 // Rejected returns how many claims were left out of a cached ManagedCluster.

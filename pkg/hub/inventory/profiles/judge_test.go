@@ -75,7 +75,7 @@ func TestJudgeClaims(t *testing.T) {
 			for range 3 {
 				rand.Shuffle(len(test.claims), func(i, j int) { test.claims[i], test.claims[j] = test.claims[j], test.claims[i] })
 				before := slices.Clone(test.claims)
-				kept, leftOut := limits.judgeClaims(test.claims)
+				kept, leftOut, counts := limits.judgeClaims(test.claims)
 				if diff := cmp.Diff(test.kept, kept, cmpopts.EquateEmpty()); diff != "" {
 					t.Errorf("kept (-want +got):\n%s", diff)
 				}
@@ -83,7 +83,7 @@ func TestJudgeClaims(t *testing.T) {
 					t.Errorf("left out (-want +got):\n%s", diff)
 				}
 				rejected := 0
-				for _, count := range limits.rejectedOf(clusterOf(test.claims), len(kept)) {
+				for _, count := range counts {
 					rejected += count
 				}
 				if want := len(test.claims) - len(kept); rejected != want {
@@ -92,8 +92,8 @@ func TestJudgeClaims(t *testing.T) {
 				if diff := cmp.Diff(before, test.claims); diff != "" {
 					t.Errorf("the given claims were changed (-before +after):\n%s", diff)
 				}
-				again, none := limits.judgeClaims(kept)
-				if diff := cmp.Diff(kept, again, cmpopts.EquateEmpty()); diff != "" || len(none) > 0 {
+				again, none, zero := limits.judgeClaims(kept)
+				if diff := cmp.Diff(kept, again, cmpopts.EquateEmpty()); diff != "" || len(none)+len(zero) > 0 {
 					t.Errorf("judged again (-first +second), left out %v:\n%s", none, diff)
 				}
 			}
@@ -155,14 +155,14 @@ func TestRejectedClaimsByReason(t *testing.T) {
 		ocmtest.Claim("a", "1"), ocmtest.Claim("b", "2"), ocmtest.Claim("c", "3"), ocmtest.Claim("d", "4"),
 	}
 	limits := Limits{Properties: 2, PropertyBytes: 100}
-	kept, _ := limits.judgeClaims(claims)
+	_, _, rejected := limits.judgeClaims(claims)
 	want := map[string]int{"Name": 3, "Duplicate": 2, "Empty": 1, "TooLong": 1, "NotText": 1, "Limit": 2}
-	if diff := cmp.Diff(want, limits.rejectedOf(clusterOf(claims), len(kept))); diff != "" {
+	if diff := cmp.Diff(want, rejected); diff != "" {
 		t.Errorf("rejected (-want +got):\n%s", diff)
 	}
 	cached := &clusterv1.ManagedCluster{}
 	rememberRejected(cached, want)
-	if diff := cmp.Diff(want, limits.rejectedOf(cached, 0)); diff != "" {
+	if diff := cmp.Diff(want, Rejected(asCached(cached))); diff != "" {
 		t.Errorf("remembered (-want +got):\n%s", diff)
 	}
 	const wild = "Limit=999999999,Empty=-3,x=7,Name=,=,Duplicate=2"

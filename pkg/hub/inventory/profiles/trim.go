@@ -88,7 +88,10 @@ func (l Limits) Trim(cluster *clusterv1.ManagedCluster) (trimmed *clusterv1.Mana
 			conditions = append(conditions, condition)
 		}
 	}
-	claims, leftOut := l.judgeClaims(cluster.Status.ClusterClaims)
+	claims, leftOut, rejected := l.judgeClaims(cluster.Status.ClusterClaims)
+	if len(rejected) == 0 {
+		rejected = Rejected(cluster) // if it was trimmed before
+	}
 	version, problem := judgeVersion(cluster.Status.Version.Kubernetes)
 	if problem != "" {
 		leftOut = append(leftOut, problem)
@@ -112,7 +115,7 @@ func (l Limits) Trim(cluster *clusterv1.ManagedCluster) (trimmed *clusterv1.Mana
 	}
 	rememberLeftOut(trimmed, leftOut)
 	rememberLabels(trimmed, labels)
-	rememberRejected(trimmed, l.rejectedOf(cluster, len(claims)))
+	rememberRejected(trimmed, rejected)
 	keepRegistries(trimmed, cluster)
 	keepDisplayName(trimmed, cluster)
 	return trimmed, leftOutOf(trimmed)

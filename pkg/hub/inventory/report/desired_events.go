@@ -73,10 +73,14 @@ func heldBackNotices(cluster string, namespaces []string, every time.Duration) [
 		"(profiles.writeInterval), in %s. Each shows the last value then; health and access providers do not wait. "+
 		"Find out what changes, for instance with kubectl get managedcluster %s -o yaml --watch",
 		every, kube.ListNames(kube.SortedNames(namespaces), profiles.MaxNames), cluster)
-	return []notices.Notice{{
-		Subject: notices.Subject{Kind: notices.Cluster, Name: cluster}, Reason: reasonHeldBack,
-		Type: corev1.EventTypeWarning, Text: kube.Shorten(text, kube.MaxEventNoteBytes),
-	}}
+	about := notices.Subject{Kind: notices.Cluster, Name: cluster}
+	return []notices.Notice{notice(about, reasonHeldBack, corev1.EventTypeWarning, text)}
+}
+
+func notice(about notices.Subject, reason, eventType, text string) notices.Notice {
+	return notices.Notice{
+		Subject: about, Reason: reason, Type: eventType, Text: kube.Shorten(text, kube.MaxEventNoteBytes),
+	}
 }
 
 // sliceNotices returns what the administrators of Placements must know about their slices.
@@ -85,10 +89,8 @@ func sliceNotices(
 ) []notices.Notice {
 	list := make([]notices.Notice, 0, len(risks)+len(inconclusive))
 	add := func(placement, reason, text string) {
-		list = append(list, notices.Notice{
-			Subject: notices.Subject{Kind: notices.Placement, Name: placement}, Reason: reason,
-			Type: corev1.EventTypeWarning, Text: kube.Shorten(text, kube.MaxEventNoteBytes),
-		})
+		about := notices.Subject{Kind: notices.Placement, Name: placement}
+		list = append(list, notice(about, reason, corev1.EventTypeWarning, text))
 	}
 	for _, risk := range risks {
 		why := "has more than 100 clusters"
@@ -178,10 +180,7 @@ func desiredNotices(byCluster map[string]Outcome) []notices.Notice {
 		if warnings[about] {
 			eventType = corev1.EventTypeWarning
 		}
-		list = append(list, notices.Notice{
-			Subject: about, Reason: reasonWithheld, Type: eventType,
-			Text: kube.Shorten(strings.Join(parts, "; "), kube.MaxEventNoteBytes),
-		})
+		list = append(list, notice(about, reasonWithheld, eventType, strings.Join(parts, "; ")))
 	}
 	return list
 }
