@@ -34,7 +34,7 @@ func cacheOptions(opts *Options) cache.Options {
 	maps.Copy(byObject, upstream.CacheOptions(opts.UpstreamRegistrationClusterRole))
 	maps.Copy(byObject, addon.CacheOptions())
 	maps.Copy(byObject, decisions.CacheOptions())
-	shared := sharing{newInterner()}
+	shared := sharing{&interner{}}
 	for kind, options := range byObject {
 		options.Transform = shared.after(options.Transform)
 		byObject[kind] = options

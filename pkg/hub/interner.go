@@ -26,8 +26,7 @@ const (
 )
 
 // interner returns one shared copy of equal values, so that a cache stores only once what
-// many of its objects repeat. It is safe for concurrent use; a nil interner interns
-// nothing.
+// many of its objects repeat. The zero value is ready to use and safe for concurrent use.
 //
 // Its memory is bounded: per kind, the last internLimit or blobLimit values, of internBytes
 // or blobBytes, and as many before. Forgetting costs memory, never correctness.
@@ -43,17 +42,9 @@ type generations[V any] struct {
 	bytes         int
 }
 
-// newInterner returns an interner that remembers nothing yet.
-func newInterner() *interner {
-	return &interner{
-		strings: generations[string]{recent: map[string]string{}},
-		blobs:   generations[[]byte]{recent: map[string][]byte{}},
-	}
-}
-
 // String returns a string equal to s.
 func (i *interner) String(s string) string {
-	if i == nil || s == "" || len(s) > maxInterned {
+	if s == "" || len(s) > maxInterned {
 		return s
 	}
 	i.mu.Lock()
@@ -71,7 +62,7 @@ func (i *interner) String(s string) string {
 
 // Bytes returns a slice equal to b, which must not be changed.
 func (i *interner) Bytes(b []byte) []byte {
-	if i == nil || len(b) < minBlob || len(b) > maxBlob {
+	if len(b) < minBlob || len(b) > maxBlob {
 		return b
 	}
 	i.mu.Lock()
@@ -89,7 +80,7 @@ func (i *interner) Bytes(b []byte) []byte {
 
 // Map returns a map equal to m.
 func (i *interner) Map(m map[string]string) map[string]string {
-	if i == nil || len(m) == 0 {
+	if len(m) == 0 {
 		return m
 	}
 	interned := make(map[string]string, len(m))
@@ -100,7 +91,7 @@ func (i *interner) Map(m map[string]string) map[string]string {
 }
 
 func (g *generations[V]) add(key string, value V, limit, bytes int) {
-	if len(g.recent) >= limit || g.bytes+len(key) > bytes {
+	if g.recent == nil || len(g.recent) >= limit || g.bytes+len(key) > bytes {
 		g.older, g.recent, g.bytes = g.recent, map[string]V{}, 0
 	}
 	g.recent[key] = value

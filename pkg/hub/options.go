@@ -235,7 +235,6 @@ func validateOverride(mistakes *kube.Mistakes, flag, value string) {
 	}
 }
 
-// serviceAccount returns the manager's own service account.
 func (o *Options) serviceAccount() types.NamespacedName {
 	namespace, name, _ := strings.Cut(o.CredentialsServiceAccount, "/")
 	return types.NamespacedName{Namespace: namespace, Name: name}

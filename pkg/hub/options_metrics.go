@@ -50,7 +50,6 @@ func (o *MetricsOptions) validate(mistakes *kube.Mistakes) {
 	}
 }
 
-// server returns the options of the metrics server.
 func (o *MetricsOptions) server() metricsserver.Options {
 	options := metricsserver.Options{BindAddress: o.BindAddress}
 	if o.Secure {

@@ -2,6 +2,7 @@ package policies
 
 import (
 	"context"
+	"maps"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -48,9 +49,7 @@ var attempts = map[string]attempt{
 func create(apiVersion, kind string, content map[string]any) attempt {
 	return func(ctx context.Context, c client.Client, namespace string) error {
 		object := &unstructured.Unstructured{Object: map[string]any{}}
-		for field, value := range content {
-			object.Object[field] = value
-		}
+		maps.Copy(object.Object, content)
 		object.SetAPIVersion(apiVersion)
 		object.SetKind(kind)
 		object.SetNamespace(namespace)

@@ -80,15 +80,6 @@ func (w *Watch) tell(ctx context.Context, last, found map[string]string, all boo
 	}
 }
 
-// isSettled reports whether a check need not be repeated at once. Only the first waits for an API
-// server that does not answer.
-func isSettled(last, found map[string]string, failed error) bool {
-	if failed != nil {
-		return last != nil
-	}
-	return !isWorse(last, found)
-}
-
 // isWorse reports whether something is wrong that was not wrong before.
 func isWorse(last, found map[string]string) bool {
 	for policy, problem := range found {
@@ -110,7 +101,10 @@ func (w *Watch) settled(ctx context.Context, last map[string]string) (found map[
 		if ctx.Err() == nil { // otherwise, the check was cut off
 			found, err = now, failed
 		}
-		return isSettled(last, found, err), nil
+		if err != nil {
+			return last != nil, nil //nolint:nilerr // only the first waits for an API server that does not answer
+		}
+		return !isWorse(last, found), nil
 	})
 	return found, err
 }

@@ -11,6 +11,7 @@ import (
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
 // maxNames is how many clusters a progress message names.
@@ -34,9 +35,10 @@ type observed struct {
 	// only without addons.
 	profiles int
 
-	// grants are the namespaces in which the manager still has a RoleBinding for
-	// reading tokens or maintaining copies. They matter only without profiles.
-	grants names
+	// grants are the namespaces, sorted, in which the manager still has a RoleBinding for reading
+	// tokens or maintaining copies: it deletes these after everything else that copying has left
+	// behind. They matter only without profiles.
+	grants []string
 
 	// grantsStay is true if the manager does not remove these RoleBindings.
 	grantsStay bool
@@ -93,16 +95,10 @@ func (s *addonSummary) addName(addon metav1.Object) {
 type names struct {
 	count int
 	first []string // sorted
-	last  string
 }
 
-// add includes one more name. Duplicates must be adjacent.
 func (n *names) add(name string) {
-	if n.count > 0 && n.last == name {
-		return
-	}
 	n.count++
-	n.last = name
 	at, _ := slices.BinarySearch(n.first, name)
 	n.first = slices.Insert(n.first, at, name)
 	n.first = n.first[:min(len(n.first), maxNames)]
@@ -154,9 +150,9 @@ func next(o observed, keepProfiles bool) step {
 	keep := keeps(o, keepProfiles)
 	clusters := o.addons.clusters
 	switch {
-	case o.grantsStay && o.grants.count > 0:
-		return step{failure: fmt.Errorf("%w in %s: delete the Secrets there that are labeled %s=true, "+
-			"and then the RoleBindings with that label", errGrantsStay, o.grants, contract.LabelCredential)}
+	case o.grantsStay && len(o.grants) > 0:
+		return step{failure: fmt.Errorf("%w in %s: delete the Secrets there that are labeled %s=true, and then the "+
+			"RoleBindings with that label", errGrantsStay, kube.ListNames(o.grants, maxNames), contract.LabelCredential)}
 	case o.gate == gatePending && !keep:
 		return step{waitingFor: "the ClusterRole of OCM's registration controller, " +
 			"which tells whether OCM's own ClusterProfile feature gate is on"}
@@ -168,9 +164,9 @@ func next(o observed, keepProfiles bool) step {
 		return step{action: deleteAddons, waitingFor: "the addon to be removed from " + clusters.String()}
 	case clusters.count > 0:
 		return step{waitingFor: "the addon to be removed from " + clusters.String()}
-	case o.profiles == 0 && o.grants.count > 0:
+	case o.profiles == 0 && len(o.grants) > 0:
 		return step{waitingFor: "the manager to remove copies of tokens and its RoleBindings for them, in " +
-			o.grants.String()}
+			kube.ListNames(o.grants, maxNames)}
 	case o.profiles == 0:
 		return step{}
 	case keep:

@@ -39,13 +39,6 @@ func TestNext(t *testing.T) {
 		}
 		return summary
 	}
-	in := func(namespaces ...string) names {
-		var list names
-		for _, namespace := range namespaces {
-			list.add(namespace)
-		}
-		return list
-	}
 
 	const toManual = "the install strategy to become Manual"
 	tests := map[string]struct {
@@ -152,20 +145,20 @@ func TestNext(t *testing.T) {
 			want: step{action: deleteProfiles, waitingFor: "1 ClusterProfiles to be deleted"},
 		},
 		"the manager still has rights to tokens: they are waited for": {
-			seen: observed{definition: definition("Manual", "false"), grants: in("c1", "team-a")},
+			seen: observed{definition: definition("Manual", "false"), grants: []string{"c1", "team-a"}},
 			want: step{waitingFor: "the manager to remove copies of tokens and its RoleBindings for them, in c1, team-a"},
 		},
 		"profiles stay, and the manager still has rights to tokens: they are waited for": {
-			seen: observed{definition: definition("Manual", "true"), grants: in("team-a")},
+			seen: observed{definition: definition("Manual", "true"), grants: []string{"team-a"}},
 			keep: true,
 			want: step{waitingFor: "the manager to remove copies of tokens and its RoleBindings for them, in team-a"},
 		},
 		"the manager does not remove its rights: a user has to": {
-			seen: observed{definition: definition("Manual", "false"), grants: in("c1"), grantsStay: true},
+			seen: observed{definition: definition("Manual", "false"), grants: []string{"c1"}, grantsStay: true},
 			want: step{failure: errGrantsStay},
 		},
 		"profiles are left, and rights: the profiles go first": {
-			seen: observed{definition: definition("Manual", "false"), profiles: 1, grants: in("team-a")},
+			seen: observed{definition: definition("Manual", "false"), profiles: 1, grants: []string{"team-a"}},
 			want: step{action: deleteProfiles, waitingFor: "1 ClusterProfiles to be deleted"},
 		},
 		"no definition any more: the rest is removed all the same": {
@@ -193,9 +186,7 @@ func TestNamesKeepTheFirstAndCountTheRest(t *testing.T) {
 		t.Errorf("none: %q", got)
 	}
 	for i := range 10_000 {
-		name := fmt.Sprintf("c%04d", (i*7)%10_000) // each once, in another order
-		list.add(name)
-		list.add(name)
+		list.add(fmt.Sprintf("c%04d", (i*7)%10_000)) // each once, in another order
 	}
 	want := "c0000, c0001, c0002, c0003, c0004, c0005, c0006, c0007, c0008, c0009 and 9990 more"
 	if got := list.String(); got != want {

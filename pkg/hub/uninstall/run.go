@@ -166,9 +166,8 @@ func (u *uninstaller) advance(ctx context.Context) (done bool, err error) {
 // an ordinary object of the chart, so that its Job runs although nothing is being
 // uninstalled.
 func (u *uninstaller) isAppliedWithTheRest(ctx context.Context) (bool, error) {
-	marker := &metav1.PartialObjectMetadata{}
-	marker.SetGroupVersionKind(configMapKind)
-	err := u.client.Get(ctx, client.ObjectKey{Namespace: u.opts.Namespace, Name: appliedWithoutHooks}, marker)
+	key := client.ObjectKey{Namespace: u.opts.Namespace, Name: appliedWithoutHooks}
+	err := u.client.Get(ctx, key, kube.Partial(configMapKind))
 	switch {
 	case apierrors.IsNotFound(err):
 		return false, nil
@@ -247,7 +246,7 @@ func (u *uninstaller) observe(ctx context.Context) (observed, error) {
 	if o.profiles > 0 {
 		return o, nil
 	}
-	if o.grants, err = u.observeGrants(ctx); err != nil {
+	if o.grants, err = u.opts.GrantNamespaces(ctx, u.client, u.pageSize); err != nil {
 		return observed{}, fmt.Errorf("listing RoleBindings: %w", err)
 	}
 	return o, nil
@@ -332,17 +331,6 @@ func (u *uninstaller) observeProfiles(ctx context.Context) (int, error) {
 		return 0, nil
 	}
 	return count, err
-}
-
-// observeGrants returns the namespaces of the manager's own RoleBindings. The manager
-// deletes them after everything else that copying tokens has left behind.
-func (u *uninstaller) observeGrants(ctx context.Context) (names, error) {
-	found, err := u.opts.GrantNamespaces(ctx, u.client, u.pageSize)
-	var namespaces names
-	for _, namespace := range found {
-		namespaces.add(namespace)
-	}
-	return namespaces, err
 }
 
 // removeSlices deletes the PlacementDecisions of SIG-Multicluster, which then refer to no

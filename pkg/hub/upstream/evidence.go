@@ -79,7 +79,6 @@ func (e *evidence) settle(found client.Object) (counts client.Object, known bool
 	return counts, counts != nil
 }
 
-// wake notifies when the timer ends.
 func (e *evidence) wake(timer clock.Timer, ended <-chan struct{}) {
 	defer timer.Stop()
 	select {

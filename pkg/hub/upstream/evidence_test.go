@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/clock"
 	testingclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -46,12 +47,19 @@ type gateWorld struct {
 
 func unreported(bool, bool) {}
 
+func newGate(reader client.Reader, override Override, clock clock.Clock) *RegistrationGate {
+	return &RegistrationGate{
+		evidence: evidence{clock: clock, report: unreported},
+		reader:   reader, clusterRole: "registration", override: override,
+	}
+}
+
 func newGateWorld(t *testing.T, rules []rbacv1.PolicyRule, override Override) *gateWorld {
 	w := &gateWorld{
 		T: t, cache: &oneRole{rules: rules}, time: testingclock.NewFakeClock(time.Unix(1_000_000, 0)),
 		called: make(chan struct{}, 100),
 	}
-	w.RegistrationGate = newRegistrationGate(w.cache, "registration", override, w.time, unreported)
+	w.RegistrationGate = newGate(w.cache, override, w.time)
 	w.Subscribe(func() { w.called <- struct{}{} })
 	apitest.Run(t, w.Start)
 	apitest.Eventually(t, apitest.Patience, "the gate runs", func() string {
@@ -154,7 +162,7 @@ func TestGateWithoutRoleIsUnknownAfterStart(t *testing.T) {
 func TestGateAskedBeforeItRunsStillNotifies(t *testing.T) {
 	fake := testingclock.NewFakeClock(time.Unix(1_000_000, 0))
 	w := &gateWorld{T: t, cache: &oneRole{}, time: fake, called: make(chan struct{}, 100)}
-	w.RegistrationGate = newRegistrationGate(w.cache, "registration", OverrideNone, fake, unreported)
+	w.RegistrationGate = newGate(w.cache, OverrideNone, fake)
 	w.Subscribe(func() { w.called <- struct{}{} })
 	w.says("not known")
 	apitest.Run(t, w.Start)
@@ -169,7 +177,7 @@ func TestAGateThatCannotBeReadSaysSo(t *testing.T) {
 	errUnreadable := errors.New("the cache has not synced")
 	unreadable := apitest.Getter(func(client.ObjectKey, client.Object) error { return errUnreadable })
 	now := testingclock.NewFakeClock(time.Now())
-	gate := newRegistrationGate(unreadable, "registration", OverrideNone, now, unreported)
+	gate := newGate(unreadable, OverrideNone, now)
 	if _, err := gate.Verdict(t.Context()); !errors.Is(err, errUnreadable) {
 		t.Errorf("got %v", err)
 	}

@@ -32,16 +32,11 @@ type RegistrationGate struct {
 func AddRegistrationGate(
 	mgr manager.Manager, clusterRole string, override Override, clock clock.Clock, report func(on, unknown bool),
 ) (*RegistrationGate, error) {
-	g := newRegistrationGate(mgr.GetCache(), clusterRole, override, clock, report)
-	return g, mgr.Add(g)
-}
-
-func newRegistrationGate(
-	reader client.Reader, clusterRole string, override Override, clock clock.Clock, report func(on, unknown bool),
-) *RegistrationGate {
-	return &RegistrationGate{
-		evidence: evidence{clock: clock, report: report}, reader: reader, clusterRole: clusterRole, override: override,
+	g := &RegistrationGate{
+		evidence: evidence{clock: clock, report: report},
+		reader:   mgr.GetCache(), clusterRole: clusterRole, override: override,
 	}
+	return g, mgr.Add(g)
 }
 
 // Verdict reads the cache. On an error profiles must not be written.
