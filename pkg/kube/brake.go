@@ -209,7 +209,6 @@ func (b *Brake[K]) heldFor(s *brakeState, now time.Time) time.Duration {
 	return max(0, s.held.last.Add(heldPauses*b.Every).Sub(now))
 }
 
-// repairs returns the allowance for repairs by a kind of write.
 func (s *brakeState) repairs(what Write) *bucket {
 	if what == Remove {
 		return &s.removal

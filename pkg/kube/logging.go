@@ -48,7 +48,6 @@ func (l *Log) json(out io.Writer) logr.Logger {
 	return logr.FromSlogHandler(slog.NewJSONHandler(out, &slog.HandlerOptions{Level: slog.Level(-verbosity)}))
 }
 
-// logFormat is the value of a flag.
 type logFormat string
 
 const (

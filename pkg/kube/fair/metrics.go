@@ -43,7 +43,6 @@ func newMetrics(queue string) *metrics {
 	return m
 }
 
-// labels are the labels of all queue metrics.
 func labels(more ...string) []string { return append([]string{"name", "controller"}, more...) }
 
 func gauges(key, help string, more ...string) *prometheus.GaugeVec {

@@ -83,7 +83,6 @@ func (o *order) push(e *entry) {
 	r.size++
 }
 
-// remove takes an entry out of its line.
 func (o *order) remove(e *entry) {
 	r := &o.rings[e.class]
 	turn := r.lines[e.group]

@@ -97,7 +97,6 @@ type Queue struct {
 
 var _ priorityqueue.PriorityQueue[reconcile.Request] = &Queue{}
 
-// entry is one request in the queue.
 type entry struct {
 	request reconcile.Request
 	group   string
@@ -188,7 +187,6 @@ func (q *Queue) add(request reconcile.Request, opts priorityqueue.AddOpts) {
 	q.delay(e, q.opts.Clock.Now().Add(wait))
 }
 
-// wait returns how long a request must wait.
 func (q *Queue) wait(request reconcile.Request, asked class, opts priorityqueue.AddOpts) time.Duration {
 	if !opts.RateLimited {
 		return opts.After

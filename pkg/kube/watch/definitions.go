@@ -102,7 +102,6 @@ type Definitions struct {
 	newest time.Time
 }
 
-// definition is what is known about one CRD.
 type definition struct {
 	Source
 

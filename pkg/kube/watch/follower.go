@@ -198,7 +198,6 @@ func (f *Follower) Get(key string) client.Object {
 	return obj
 }
 
-// isDenied reports whether a right is missing.
 func isDenied(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err)
 }

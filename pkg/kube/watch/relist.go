@@ -63,7 +63,6 @@ type relistAfterOutage struct {
 	listed sync.Map
 }
 
-// watchKey identifies what is watched.
 type watchKey struct{ path, labels, fields, accept string }
 
 // RoundTrip implements http.RoundTripper.
