@@ -372,7 +372,7 @@ func TestEveryMetricIsDocumented(t *testing.T) {
 		[]string{WriterRegistration, WriterClusterProxy, WriterServiceAccount, otherResource, Other, None},
 	)
 	for _, mode := range modes() {
-		values = append(values, string(mode))
+		values = append(values, mode)
 	}
 	for _, verb := range writeVerbs {
 		values = append(values, verb)

@@ -10,7 +10,3 @@ func asCached(cluster *clusterv1.ManagedCluster) *clusterv1.ManagedCluster {
 	trimmed, _ := limits.Trim(cluster.DeepCopy())
 	return trimmed
 }
-
-func clusterOf(claims []clusterv1.ManagedClusterClaim) *clusterv1.ManagedCluster {
-	return &clusterv1.ManagedCluster{Status: clusterv1.ManagedClusterStatus{ClusterClaims: claims}}
-}
