@@ -49,9 +49,9 @@ func (d *Debounce[K]) Lasted(key K, enough time.Duration, now time.Time) bool {
 	return d.Left(key, enough, now) == 0
 }
 
-// Get returns since when it has been so; ok is false if it is not so.
-func (d *Debounce[K]) Get(key K) (since time.Time, ok bool) {
-	entry, ok := d.keys.Get(key)
+// Begun returns since when it has been so; ok is false if it is not so.
+func (d *Debounce[K]) Begun(key K) (since time.Time, ok bool) {
+	entry, ok := d.keys.Load(key)
 	return entry.since, ok
 }
 

@@ -22,12 +22,12 @@ func TestDebounce(t *testing.T) {
 	isSo("a", 30*time.Second, 0)
 	isSo("b", 31*time.Second, 28*time.Second)
 	d.Over("a")
-	if since, ok := d.Get("a"); ok {
+	if since, ok := d.Begun("a"); ok {
 		t.Errorf("a has been so since %s, but it is over", since)
 	}
 	isSo("a", 32*time.Second, 30*time.Second)
 	isSo("a", 62*time.Second, 0)
-	if since, ok := d.Get("a"); !ok || !since.Equal(start.Add(32*time.Second)) {
+	if since, ok := d.Begun("a"); !ok || !since.Equal(start.Add(32*time.Second)) {
 		t.Errorf("a has been so since %s, %t", since, ok)
 	}
 	isSo("a", 0, 30*time.Second) // the clock was set back
@@ -53,10 +53,10 @@ func TestDebounceForgets(t *testing.T) {
 	d.Sweep(time.Minute, start.Add(time.Minute-1))
 	remembers("no caller has asked for almost as long", "a", "b", "c")
 	d.Since("b", start.Add(time.Minute))
-	d.Get("c") // does not count as asking
+	d.Begun("c") // does not count as asking
 	d.Sweep(time.Minute, start.Add(time.Minute))
 	remembers("a caller asked about one", "b")
-	if since, _ := d.Get("b"); !since.Equal(start) {
+	if since, _ := d.Begun("b"); !since.Equal(start) {
 		t.Errorf("asking made it begin at %s", since)
 	}
 	d.Since("c", start)

@@ -60,14 +60,14 @@ func (e *Expectations) set(key types.NamespacedName, change func(expectation) ex
 
 // IsDeleted reports whether we deleted obj, which the cache may still have.
 func (e *Expectations) IsDeleted(obj client.Object) bool {
-	expected, _ := e.pending.Get(client.ObjectKeyFromObject(obj))
+	expected, _ := e.pending.Load(client.ObjectKeyFromObject(obj))
 	return expected.gone != "" && expected.gone == obj.GetUID()
 }
 
 // IsAwaited reports whether we wrote the object of a key a short while ago: a cache that
 // lacks it may only lag.
 func (e *Expectations) IsAwaited(key types.NamespacedName, now time.Time) bool {
-	expected, _ := e.pending.Get(key)
+	expected, _ := e.pending.Load(key)
 	return expected.resourceVersion != "" && now.Before(expected.until)
 }
 

@@ -13,8 +13,8 @@ type Memory[K comparable, V any] struct {
 	values map[K]V
 }
 
-// Get returns the value of a key; known is false if there is none.
-func (m *Memory[K, V]) Get(key K) (value V, known bool) {
+// Load returns the value of a key; known is false if there is none.
+func (m *Memory[K, V]) Load(key K) (value V, known bool) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	value, known = m.values[key]

@@ -11,7 +11,7 @@ import (
 func TestMemory(t *testing.T) {
 	t.Parallel()
 	var m kube.Memory[string, int]
-	if value, known := m.Get("a"); known || value != 0 {
+	if value, known := m.Load("a"); known || value != 0 {
 		t.Errorf("an empty one knows %d, %t", value, known)
 	}
 	if _, known := m.Set("a", 1); known {
@@ -46,12 +46,12 @@ func TestMemoryIsSafeForConcurrentUse(t *testing.T) {
 		group.Go(func() {
 			for range 100 {
 				m.Update("a", func(before int, _ bool) (int, bool) { return before + 1, true })
-				m.Get("a")
+				m.Load("a")
 			}
 		})
 	}
 	group.Wait()
-	if value, _ := m.Get("a"); value != 800 {
+	if value, _ := m.Load("a"); value != 800 {
 		t.Errorf("it counted %d updates, want 800", value)
 	}
 }

@@ -37,7 +37,7 @@ func (p *proxied) came(clusters ...string) (news bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, cluster := range clusters {
-		_, lost := p.lost.Get(cluster)
+		_, lost := p.lost.Begun(cluster)
 		news = news || !p.has.Has(cluster) && !lost
 		p.has.Insert(cluster)
 		p.lost.Over(cluster)
@@ -62,7 +62,7 @@ func (p *proxied) went(cluster string, now time.Time) (first bool) {
 func (p *proxied) of(cluster string, cached bool) (has, known bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	_, lost := p.lost.Get(cluster)
+	_, lost := p.lost.Begun(cluster)
 	switch {
 	case cached || lost || p.has.Has(cluster):
 		return true, true

@@ -155,7 +155,7 @@ func (d *Decisions) list(
 
 // catchUp returns how long to wait for the cache to show the last write.
 func (r *Reconciler) catchUp(ctx context.Context, placement types.NamespacedName, o observed) time.Duration {
-	last, known := r.unseen.Get(placement)
+	last, known := r.unseen.Load(placement)
 	if !known {
 		return 0
 	}

@@ -251,7 +251,7 @@ func TestAnAbandonedTurnIsUsed(t *testing.T) {
 	}
 	h.later(time.Second)
 	h.reports(r, "team", scopesAtOnce, 0)
-	if _, known := r.scopes.Get(types.NamespacedName{Namespace: "team"}); known {
+	if _, known := r.scopes.Load(types.NamespacedName{Namespace: "team"}); known {
 		t.Error("a turn that has passed is remembered")
 	}
 }

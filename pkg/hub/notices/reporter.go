@@ -69,7 +69,7 @@ func NewReporter(
 // changes; zero means never.
 func (r *Reporter) Report(ctx context.Context, of types.NamespacedName, current []Notice) (time.Duration, error) {
 	now := r.clock.Now()
-	s, _ := r.scopes.Get(of)
+	s, _ := r.scopes.Load(of)
 	d := decide(s.lastEvents, current, now)
 	s.lastEvents = d.lastEvents
 	defer r.scopes.Update(of, func(scope, bool) (scope, bool) { return s, len(s.lastEvents) > 0 || !s.turn.IsZero() })

@@ -133,7 +133,7 @@ func (r *Rule) AllowReferences(pair types.NamespacedName, answer rule.Answer) {
 
 // Referable returns what AllowReferences recorded.
 func (r *Rule) Referable(pair types.NamespacedName) rule.Answer {
-	state, _ := r.changes.pairs.Get(pair)
+	state, _ := r.changes.pairs.Load(pair)
 	return state.refer
 }
 

@@ -102,7 +102,7 @@ func (l *liveReads) shared(
 	ctx context.Context, key string, since time.Time, read func(context.Context) (any, error),
 ) (any, error) {
 	for {
-		if last, ok := l.reads.Get(key); ok && !last.began.Before(since) {
+		if last, ok := l.reads.Load(key); ok && !last.began.Before(since) {
 			return last.found, nil
 		}
 		// A read that another caller started may have begun too early.
@@ -461,7 +461,7 @@ func (l *liveReads) publishing(
 // tooSoon returns how long to wait before the same is read again for a caller for whom the last
 // read began too early, so that one read a second serves all callers.
 func (l *liveReads) tooSoon(read string, since time.Time) time.Duration {
-	last, ok := l.reads.Get(read)
+	last, ok := l.reads.Load(read)
 	if !ok || !last.began.Before(since) {
 		return 0
 	}

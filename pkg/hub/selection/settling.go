@@ -315,7 +315,7 @@ func (s *settling) leftSince(placement types.NamespacedName, cluster string) (si
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if left := s.left[placement]; left != nil {
-		return left.Get(cluster)
+		return left.Begun(cluster)
 	}
 	return time.Time{}, false
 }

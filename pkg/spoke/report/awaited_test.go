@@ -66,7 +66,7 @@ func TestClaimsAreAwaitedUntilTheyAreLate(t *testing.T) {
 			}
 			left := since{}
 			for _, name := range memory.Keys() {
-				left[name], _ = memory.Get(name)
+				left[name], _ = memory.Begun(name)
 			}
 			if diff := cmp.Diff(tc.after, left); diff != "" {
 				t.Errorf("awaited (-want +got):\n%s", diff)

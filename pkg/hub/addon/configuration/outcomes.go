@@ -52,7 +52,7 @@ func (o *Outcomes) Subscribe(changed func(cluster string)) { o.changed = changed
 // stays, and a missing one stays absent: after a start, a cluster that waits for its turn has
 // none for a long time. That delays no other condition, and no caller asks again.
 func (o *Outcomes) Desired(ctx context.Context, cluster string) (*conditions.Desired, error) {
-	if known, ok := o.byCluster.Get(cluster); ok {
+	if known, ok := o.byCluster.Load(cluster); ok {
 		return &known, nil
 	}
 	key := client.ObjectKey{Namespace: cluster, Name: contract.AddonName}

@@ -55,7 +55,7 @@ func (o *Outcomes) Set(account types.NamespacedName, now Outcome) { o.replace(ac
 // Over drops an account's problems with a reason that no longer applies. If no other problem is left, the
 // account's outcome is unknown until the next Set.
 func (o *Outcomes) Over(account types.NamespacedName, reason string) {
-	all, _ := o.clusters.Get(account.Namespace)
+	all, _ := o.clusters.Load(account.Namespace)
 	before := all[account.Name]
 	rest := slices.DeleteFunc(slices.Clone(before.Problems), func(p Problem) bool { return p.Reason == reason })
 	if len(rest) < len(before.Problems) {
@@ -92,7 +92,7 @@ func (o *Outcomes) replace(account types.NamespacedName, now Outcome, keep bool)
 
 // Of returns the problems of a cluster's accounts by their names.
 func (o *Outcomes) Of(cluster string) map[string][]Problem {
-	all, _ := o.clusters.Get(cluster)
+	all, _ := o.clusters.Load(cluster)
 	byAccount := make(map[string][]Problem, len(all))
 	for account, each := range all {
 		byAccount[account] = each.Problems

@@ -67,7 +67,7 @@ type findings struct {
 // A finding from a later time was judged by a clock that has been set back since: the token
 // may not have expired after all.
 func (s *findings) Current(account types.NamespacedName, ref Reference, now time.Time) (f Finding, ok bool) {
-	f, ok = s.found.Get(account)
+	f, ok = s.found.Load(account)
 	return f, ok && f.reference == ref && now.Before(f.Next) && !now.Before(f.at)
 }
 

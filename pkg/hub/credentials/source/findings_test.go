@@ -122,7 +122,7 @@ func TestLastingProblemIsCheckedLessAndLessOften(t *testing.T) {
 	for _, want := range []time.Duration{20 * time.Second, 40 * time.Second, 80 * time.Second, 160 * time.Second} {
 		fail(want)
 	}
-	before, _ := s.found.Get(anAccount)
+	before, _ := s.found.Load(anAccount)
 	next := before.Next
 	now = now.Add(time.Second)
 	if again := s.record(anAccount, unusable, now); again.Next.After(next) {
