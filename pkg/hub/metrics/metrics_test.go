@@ -371,9 +371,7 @@ func TestEveryMetricIsDocumented(t *testing.T) {
 		[]string{outcomeSuccess, outcomeConflict, outcomeDenied, outcomeRefused, outcomeFailed},
 		[]string{WriterRegistration, WriterClusterProxy, WriterServiceAccount, otherResource, Other, None},
 	)
-	for _, mode := range modes() {
-		values = append(values, mode)
-	}
+	values = append(values, modes()...)
 	for _, verb := range writeVerbs {
 		values = append(values, verb)
 	}
