@@ -19,6 +19,9 @@
 //
 //	spread placement:hang patch placementdecisions.cluster.open-cluster-management.io/status team-a/view-decision-2 1
 //
+// Writes of the addon manager and the registration controller have only those four faults between which the
+// manager can tell.
+//
 // The oracles are the same, and judge only the manager. They do not compare the slices themselves,
 // but what comes of them. The placement controller drops the errors of writes of slices. It tries again with
 // its next event of the Placement, of its slices or its clusters, or after ten minutes. As on a busy
