@@ -21,26 +21,6 @@ var slow = []string{
 // of a test that tells the same, or most of it, faster, mostly with the test in Open Cluster
 // Management's place.
 var repeated = map[string]string{
-	// inventory
-	"TestClusterLeavesItsSet":               "pkg/hub/inventory TestInventoryFollowsTheHub",
-	"TestTwoClustersSwapSets":               "pkg/hub/inventory TestInventoryFollowsTheHub",
-	"TestBindingDecides":                    "pkg/hub/inventory TestInventoryFollowsTheHub",
-	"TestInvalidSetIsUnknownNotEmpty":       "pkg/hub/inventory TestInventoryFollowsTheHub",
-	"TestNamespaceRequiresPlacement":        "pkg/hub/inventory TestInventoryFollowsTheHub",
-	"TestUndecidedPlacementDeletesNothing":  "pkg/hub/inventory TestPlacementsRestrict",
-	"TestForeignProfileIsLeftAlone":         "pkg/hub/inventory TestForeignProfilesAreLeftAlone",
-	"TestProfileIsAdoptedInPlace":           "pkg/hub/inventory TestAdoptionKeepsUIDAndOthersFields",
-	"TestQuotaIsSaidAndWaitedFor":           "pkg/hub/inventory TestRefusalsAreReportedAndRetried",
-	"TestProfilesConform":                   "pkg/hub/inventory TestProfilesConform",
-	"TestProfileWritesAreTheFewestPossible": "pkg/hub/inventory TestOtherWritersWhileASpokeEdits",
-	"TestClaimWithoutValueIsLeftOutAlone":   "pkg/hub/inventory TestInvalidClaimsAreLeftOutAlone",
-	"TestUnrelatedChangesWriteNothing":      "pkg/hub/selection/routes TestMembershipChanged",
-	"TestSpokeOnlyPropertyStaysHome":        "pkg/spoke TestObstaclesAreReportedAndResolved",
-	"TestOversizeValueIsLeftOutAlone":       "pkg/spoke TestObstaclesAreReportedAndResolved",
-	"TestForeignClaimIsLeftAlone":           "pkg/spoke TestObstaclesAreReportedAndResolved",
-	"TestClaimLimitIsForeseen":              "pkg/spoke TestClaimLimit",
-	"TestAgentRestartWritesNothing":         "pkg/spoke TestRestartWritesNothing",
-
 	// installation
 	"TestAClusterHasItsOwnConfiguration":                "pkg/hub/addon TestConfigurations",
 	"TestAnImageThatDoesNotExistStopsAtTheFirstCluster": "pkg/hub/addon TestRevisions",
@@ -49,7 +29,6 @@ var repeated = map[string]string{
 	"TestStrategyIsNotChangedUnderTheClusters":          "charts TestInstallPlacementIsNotChangedUnderTheClusters",
 	"TestWrongValuesAreRefused":                         "charts TestSchemaRejects",
 	"TestUninstallCanKeepProfiles":                      "pkg/hub/uninstall TestUninstallKeepsProfiles",
-	"TestALeaderThatIsKilledIsFollowed":                 "pkg/hub TestStandbyLeadsARestoredHub",
 
 	// credentials
 	"TestTheManagersOwnObjectsComeBack":            "pkg/hub TestTheLeaseIsLeftToHelm",
@@ -70,8 +49,6 @@ var repeated = map[string]string{
 	"TestUpstreamsGatesComeAndGo":                  "pkg/hub/credentials TestUpstreamsSyncerTurnedOnAndOff",
 	"TestMigrationAndBack":                         "pkg/hub/credentials TestUpstreamsCopiesAreTakenOverInPlace",
 	"TestNoVersionOfAProfileBreaksAConsumer":       "pkg/hub/inventory TestNoVersionOfAProfileBreaksAConsumer",
-	"TestAStolenTokenEndsAsTheGuideSays":           "charts TestOnAHub",
-	"TestGuidesWorkAsWrittenOneAfterTheOther":      "test/e2e/journeys/credentials TestQuickStartWorksAsWritten",
 	"TestPropertiesGuideWorksAsWritten":            "test/e2e/journeys/credentials TestQuickStartWorksAsWritten",
 	"TestGuideToAClusterInventoryEndsWell":         "test/e2e/journeys/credentials TestProfileSaysHowToConnect",
 	"TestGuideToAccessProvidersEndsWell":           "test/e2e/journeys/credentials TestConsumerListsItsClusters",
