@@ -117,7 +117,7 @@ var reasons = []reason{
 		"no event arrives during a reconciliation, and no read fails"},
 	{` decisions .*(m\.Vanished|AbsenceCounts)`, lacking,
 		"no Placement vanishes for less than ten seconds while another one is left in its namespace"},
-	{`liveInstalls|ReadInstalls|standing\.hides|live\.Installs|m\.Uninstalled, longest| addon .!standing\.MayReturn. |` +
+	{`liveInstalls|ReadInstalls|standing\.hides|live\.Installs|m\.Uninstalled, longest| addon .!standing\.MayReturn.$|` +
 		` Of .(decided\.hides|p != nil)`, lacking,
 		"the slices of the install strategy's Placement are not full, so nothing is read live"},
 	{`draining|paused|o\.unknown|RequireTarget|named\.Is|ErrProfilesUnserved|IsUncached|isNamespace|MaxNameBytes|t\.err`,
@@ -158,6 +158,7 @@ var reasons = []reason{
 		"while objects may be restored, the rule itself says Unknown, and the cache was filled from another CRD"},
 	{`grantsOf .p\.token != refused`, implied,
 		"the copies of a refused token are withdrawn, and so is the right to them"},
+	{`observeAbsence .!rule\.IsUnchosen`, lacking, "no addon goes while the CRD of Placements is restored"},
 	{`IsUnchosen .r\.ByAddon`, lacking, "no cluster is losing its addon while it is between two slices"},
 	{`Selected .result\.Answer == rule\.Yes`, implied,
 		"a copy is created only beside a profile, whose creation waits for Placements that have just vanished"},
