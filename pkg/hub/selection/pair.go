@@ -117,7 +117,7 @@ func (r *Rule) Selected(ctx context.Context, pair types.NamespacedName, withdraw
 	return result, err
 }
 
-// reads is for how many different live reads rule.Settle may ask.
+// reads is how many kinds of live reads rule.Settle may ask for.
 const reads = 2
 
 // settle is rule.Settle with what is remembered about an absence, after another look at the cache once that has
@@ -154,7 +154,7 @@ func (r *Rule) settle(
 			return o, result, wait, err
 		}
 	}
-	return o, result, settleTime, nil
+	return o, result, settleTime, nil // it asked again for what it was given, which must not loop
 }
 
 // remember records what is absent for a pair, and returns what is remembered about it.

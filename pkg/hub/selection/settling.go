@@ -257,8 +257,8 @@ func (s *settling) deleted(namespace string, now time.Time) {
 	}
 }
 
-// recall records what is absent for a pair, and returns what is remembered about it, without the Installation.
-// lost says what has become of the Lost Placements.
+// recall records what is absent for a pair, and returns what is remembered about it; Installs is the
+// caller's to add. lost says what has become of the Lost Placements.
 func (s *settling) recall(
 	pair types.NamespacedName, o rule.Observation, result rule.Result, lost lostPlacements, now time.Time,
 ) rule.Memory {
