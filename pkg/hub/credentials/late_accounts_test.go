@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"testing"
+	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,13 +17,14 @@ import (
 )
 
 // TestAccountsThatALaggingCacheLacks: the cache of a manager that has just started is older than
-// the API server, and has no account, or one without a token. Whether the copy stays depends on
-// what there is.
+// the API server, and has no account, or one without a token, or one whose token has expired. Whether the
+// copy stays depends on what there is.
 func TestAccountsThatALaggingCacheLacks(t *testing.T) {
-	for name, is := range map[string]struct{ cached, deleted bool }{
-		"it exists":         {},
-		"it has a token":    {cached: true},
-		"it does not exist": {deleted: true},
+	for name, is := range map[string]struct{ cached, expired, deleted bool }{
+		"it exists":          {},
+		"it has a token":     {cached: true},
+		"it has a new token": {cached: true, expired: true},
+		"it does not exist":  {deleted: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -53,6 +55,9 @@ func TestAccountsThatALaggingCacheLacks(t *testing.T) {
 			var account *authv1beta1.ManagedServiceAccount
 			if is.cached {
 				account = w.Account(c, "reader", team)
+			}
+			if is.expired {
+				w.ReportToken(account, "reader", time.Now().Add(-time.Hour))
 			}
 			w.start()
 			count := func(what string, least int, matches func(apitest.Call) bool) {
@@ -106,7 +111,7 @@ func TestAccountsThatALaggingCacheLacks(t *testing.T) {
 			close(caughtUp)
 			w.Eventually("the cache has the account's token", func() string {
 				cached, _, err := w.creds.accounts.Get(t.Context(), client.ObjectKeyFromObject(account))
-				if err != nil || cached == nil || cached.Status.TokenSecretRef == nil {
+				if err != nil || isIncomplete(cached, time.Now()) {
 					return fmt.Sprintf("%v, %v", cached, err)
 				}
 				return ""

@@ -99,6 +99,35 @@ func TestASecondTokenOfTheSameSecondFollows(t *testing.T) {
 	s.copied()
 }
 
+// The agent writes the Secret before the status, which says the end of the token before until then, as
+// does a cache that lags.
+func TestATokenThatItsStatusDoesNotAnnounceYetIsCopiedOnce(t *testing.T) {
+	s := newScene(t)
+	before := s.copied()
+	s.lookedTwice()
+	ends := time.Now().Add(2 * time.Hour)
+	s.token = ocmtest.TokenOf(s.cluster, "reader", ends)
+	s.StoreToken(s.account, s.token, ocmtest.CA())
+	s.wire.Reset()
+	// An altered copy makes the manager read its source.
+	apitest.Edit(s.world, before.DeepCopy(), func(c *corev1.Secret) { c.Data["token"] = []byte("altered") })
+	says := ends.UTC().Format(time.RFC3339)
+	if got := s.copied().Annotations["inventory.open-cluster-management.io/expires"]; got != says {
+		t.Errorf("the copy says that its token expires at %s, want %s", got, says)
+	}
+	s.ReportToken(s.account, "reader", ends)
+	s.Eventually("the status is noticed", func() string {
+		if len(s.reads()) < 2 {
+			return "the source was read once"
+		}
+		return ""
+	})
+	s.settle()
+	if diff := cmp.Diff([]string{"PATCH secrets"}, s.wire.Sent()); diff != "" {
+		t.Errorf("writes (-want +got):\n%s", diff)
+	}
+}
+
 func TestIrrelevantChangesWriteNothing(t *testing.T) {
 	s := newScene(t)
 	s.settled()

@@ -129,7 +129,8 @@ func hasExpired(at time.Time) string {
 
 // judge returns the part of an account's own Secret that may be copied, or says why none may.
 // The Secret is written by the spoke's agent, or by any user with rights in the cluster's
-// namespace.
+// namespace. The token's own claim says when it expires, as it does for the spoke: the status may
+// be of an earlier token, because the agent writes it after the Secret and a cache may lag.
 func judge(
 	account *authv1beta1.ManagedServiceAccount, secret *corev1.Secret, now time.Time,
 ) (token bearer.Token, problem string) {
@@ -163,9 +164,6 @@ func judge(
 		return bearer.Token{}, "its Secret's " + contract.CredentialTokenKey + " is not a JSON web token with an expiry"
 	}
 	token.CA, token.Expires = certificates, expires
-	if status := account.Status.ExpirationTimestamp; status != nil && status.Time.Before(expires) {
-		token.Expires = status.UTC()
-	}
 	if !now.Before(token.Expires) {
 		return bearer.Token{}, hasExpired(token.Expires) + "; see why the agent of managed-serviceaccount does not refresh it"
 	}
