@@ -1,6 +1,9 @@
 package credentials
 
 import (
+	"fmt"
+	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -13,6 +16,7 @@ import (
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/target"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 )
 
 func TestACopyIsRepaired(t *testing.T) {
@@ -188,4 +192,44 @@ func TestDeletedForeignSecretMakesRoom(t *testing.T) {
 	s.MustDelete(theirs)
 	s.creds.enqueuePair(types.NamespacedName{Namespace: team, Name: s.cluster}) // as the next look does
 	s.holds(team, s.cluster, "reader", s.token)
+}
+
+// TestACopyIsNotReplacedWhileItMayNotBeCreated: a copy that cannot be changed is deleted and created again,
+// and would be missing if it must not be created.
+func TestACopyIsNotReplacedWhileItMayNotBeCreated(t *testing.T) {
+	for name, forbid := range map[string]func(*scene){
+		"its selection is unknown": func(s *scene) {
+			s.rule.say(s.team, s.cluster, selection.Result{Answer: selection.Unknown, Why: "is in a set that cannot be read"})
+		},
+		"the caches lag": func(s *scene) { s.rule.lag(true) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t)
+			s.settled()
+			copied := s.copied()
+			forbid(s)
+			s.wire.Reset()
+			apitest.Edit(s.world, copied, func(c *corev1.Secret) { c.Immutable = ptr.To(true); c.Data["token"] = []byte("x") })
+			s.Eventually("the copy is read", func() string {
+				for _, call := range s.wire.Calls() {
+					if call.Method == http.MethodGet && strings.HasSuffix(call.Path, "/"+s.team+"/secrets/"+copied.Name) {
+						return ""
+					}
+				}
+				return "it is not"
+			})
+			s.Stays(quietly, "the copy stays", func() string {
+				if got := s.world.copied(s.team, s.cluster, "reader"); got == nil || got.UID != copied.UID {
+					return fmt.Sprintf("there is %v", got)
+				}
+				return ""
+			})
+			s.rule.lag(false)
+			s.rule.say(s.team, s.cluster, selection.Result{Answer: selection.Yes})
+			if got := s.copied(); got.UID == copied.UID {
+				t.Error("it is not another Secret")
+			}
+			s.settled()
+		})
+	}
 }

@@ -131,7 +131,11 @@ func (c *Copies) Put(ctx context.Context, w Want) error {
 		}
 		return foreign
 	case replace:
-		if w.Revoked() {
+		// What is deleted must be allowed to exist again.
+		switch {
+		case !w.Create:
+			return nil
+		case !w.MayCreate(), w.Revoked():
 			return ErrRevoked
 		}
 		if err := c.delete(ctx, have, removal{what: kube.Rewrite}); err != nil {

@@ -41,10 +41,11 @@ type Want struct {
 	// Owner of the copy; while it is unknown, the copy's owner is left as it is.
 	Owner Owner
 
-	// Create allows creating a missing copy, and taking over one of upstream's syncer.
+	// Create allows creating a missing copy, replacing one that cannot be changed, and taking over one of
+	// upstream's syncer.
 	Create bool
 
-	// MayCreate is asked right before a missing copy is created.
+	// MayCreate is asked right before a missing copy is created, or one is replaced.
 	MayCreate func() bool
 
 	// Revoked reports whether the right to the copy has ended in the meantime. It is called before each write.
