@@ -38,7 +38,7 @@
 //   - grants: the RoleBindings by which the manager may read tokens and maintain copies;
 //   - report: what is wrong with each account, and how it is reported.
 //
-// They do not import each other; this package reconciles an account through them. It
+// They do not import each other, except for bearer; this package reconciles an account through them. It
 // observes caches and memory, decides (desired.go), claims the grants it needs, withdraws
 // copies that must not exist, reads the token if necessary, decides finally, and writes the
 // copies that differ. It remembers only digests of tokens. Nothing of a token is logged at

@@ -16,7 +16,7 @@ import (
 // readers of that cache see them trimmed in the same way.
 //
 // Of the content that a spoke sent, a ManagedCluster keeps what the limits allow, and a
-// list of what was left out: see leftOutOf.
+// list of what was left out: see package profiles.
 func CacheOptions(limits profiles.Limits) map[client.Object]cache.ByObject {
 	return map[client.Object]cache.ByObject{
 		&clusterv1.ManagedCluster{}: {Transform: kube.Trimmed(func(full *clusterv1.ManagedCluster) *clusterv1.ManagedCluster {

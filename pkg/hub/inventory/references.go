@@ -16,8 +16,8 @@ func (r *Reconciler) isOrphaned(ctx context.Context, o profiles.Observed, answer
 		!profiles.IsTerminating(o.Namespace) && r.opts.References.Refer(ctx, o.Pair) == selection.Yes
 }
 
-// releaseFirst removes the references to a profile before the profile itself, and returns
-// how long to wait for that. It waits no longer than referenceWait in all, and looks again soon while it
+// releaseFirst lets package decisions remove the references to a profile before the profile itself,
+// and returns how long to wait for that. It waits no longer than referenceWait in all, and looks again soon while it
 // is not known what refers to it. A profile that is to be created gets no new references until it is
 // complete.
 func (r *Reconciler) releaseFirst(ctx context.Context, o profiles.Observed, next profiles.Step) time.Duration {

@@ -46,7 +46,7 @@ func (r *Rule) Choice(ctx context.Context, placement types.NamespacedName) (rule
 			return choice, err
 		}
 	}
-	r.settling.deleted(placement.Namespace, r.clock.Now())
+	r.settling.rememberDeleted(placement.Namespace, r.clock.Now())
 	return choice, nil
 }
 

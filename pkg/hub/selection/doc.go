@@ -1,6 +1,6 @@
 // Package selection holds the rule of what is published where: which namespaces see which
-// clusters. Everything that acts on the rule imports this package, which writes nothing
-// itself.
+// clusters. Whatever acts on the rule imports this package or is given a function of it. It
+// writes nothing itself.
 //
 // # The rule
 //
@@ -20,7 +20,9 @@
 // concern and no others. A No that rests on Placements alone must last a second for the
 // pair, since their decisions are written slice by slice, and a second after the last write
 // of a slice, but at most ten. While slices cannot tell a cluster that moves between them from
-// one that left, it must last for two minutes and be confirmed by a live read (rule.Settle).
+// one that left, it must last for two minutes and be confirmed by a live read (rule.Settle). A
+// Placement or an addon that is gone counts as deleted after ten seconds, and so do the
+// decisions of a manager that has just started.
 //
 // # Objects that vanish with their CRD
 //
@@ -29,12 +31,12 @@
 // the one from which the cache was filled counts as unserved. After the cache has caught up
 // with a recreated CRD, existing objects count, and missing ones are Unknown until no object
 // of any kind has been added for a minute, at most for half an hour (watch.Definitions).
-// Since the cache of CRDs may lag, Settle and Selected read CRDs live: those that a No rests
-// on, before anything is withdrawn, and that of Placements, before a profile is created
-// because the last one of a namespace is gone. A No rests only on the kinds that can change
-// it: without any binding in the namespace, sets and clusters do not matter, and
-// ClusterProfiles never do. After a start, CRDs count as recreated if a profile of ours is
-// older than its cluster.
+// Since the cache of CRDs may lag, CRDs are read live: those that a No rests on, before
+// anything is withdrawn, and that of Placements, before a profile is created because the last
+// one of a namespace is gone. A No rests only on the kinds that can change it: without a
+// binding that may publish, sets and clusters do not matter, and ClusterProfiles never do.
+// After a start, CRDs count as recreated if a profile of ours is older than its cluster, or if
+// they are much younger than another of them.
 //
 // # Parts
 //
@@ -42,12 +44,16 @@
 //     was read live about an absence.
 //   - Rule observes pairs in the manager's cache (observe.go), applies the rule to them (pair.go)
 //     with what it remembers about absences (settling.go) and reads live (live.go), and tells
-//     subscribers which pairs have changed, as its caller tracks them. All slices of a Placement
+//     subscribers which pairs have changed (changes.go), as its caller tracks them. It also says
+//     which clusters a Placement chooses (choice.go), which addons the install strategy creates
+//     again (install.go) and which sets have a cluster (members.go). All slices of a Placement
 //     are summarized once per change, so that the cost of a pair does not grow with the fleet.
 //   - Package routes maps events to the pairs they concern, through indexes.
 //
-// Reads come from the manager's cache, which must hold what CacheOptions and
-// inventory.CacheOptions specify. Live reads confirm withdrawals and first copies (live.go).
+// Reads come from the manager's cache, which must hold what CacheOptions,
+// inventory.CacheOptions and addon.CacheOptions specify. Live reads confirm withdrawals, created
+// profiles and first copies, and while caches may lag, content as well (live.go). They are lists
+// by name; only CRDs are read by get.
 //
 // # RBAC, cluster-wide
 //

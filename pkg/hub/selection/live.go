@@ -148,7 +148,7 @@ func (r *Rule) confirm(
 		confirmed, err = r.decideLive(ctx, pair, o, confirmed, r.live.recent(time.Time{}))
 	}
 	if err == nil && slices.Contains(result.Rests, rule.PlacementCRD) && confirmed.Answer != rule.Unknown {
-		r.settling.deleted(pair.Namespace, r.clock.Now())
+		r.settling.rememberDeleted(pair.Namespace, r.clock.Now())
 	}
 	return confirmed, err
 }

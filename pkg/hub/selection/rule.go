@@ -24,8 +24,8 @@ import (
 // notReady is the result until the rule is prepared, and then subscribers are notified.
 var notReady = rule.Result{Why: "has not been evaluated yet", Untrusted: true, NotReady: true}
 
-// Cache is the part of the manager's cache that the rule needs. It must hold what
-// CacheOptions specifies.
+// Cache is the part of the manager's cache that the rule needs. The package says what it must
+// hold.
 type Cache interface {
 	client.Reader
 	client.FieldIndexer
@@ -54,8 +54,7 @@ type Rule struct {
 	ready          atomic.Bool
 }
 
-// New returns a rule that answers Unknown until it is prepared. live reads Placements with
-// their decisions live.
+// New returns a rule that answers Unknown until it is prepared. live bypasses every cache.
 func New(cache Cache, live client.Reader, definitions *watch.Definitions, clock clock.PassiveClock) *Rule {
 	rule := &Rule{
 		cache: cache, clock: clock, definitions: definitions,
@@ -97,12 +96,12 @@ func (r *Rule) prepare(ctx context.Context, profiles bool) error {
 	if err := r.informers(ctx, profiles); err != nil {
 		return err
 	}
-	definitions, err := r.cache.GetInformer(ctx, &addonv1beta1.ClusterManagementAddOn{})
+	addOn, err := r.cache.GetInformer(ctx, &addonv1beta1.ClusterManagementAddOn{})
 	if err != nil {
 		return fmt.Errorf("caching ClusterManagementAddOns: %w", err)
 	}
 	if !r.followsInstall {
-		if _, err := definitions.AddEventHandler(kube.OnEvent(r.onInstallStrategy)); err != nil {
+		if _, err := addOn.AddEventHandler(kube.OnEvent(r.onInstallStrategy)); err != nil {
 			return fmt.Errorf("following the install strategy: %w", err)
 		}
 		r.followsInstall = true

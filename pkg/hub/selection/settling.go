@@ -244,9 +244,9 @@ func (s *settling) missing(namespace string, names []string, now time.Time) time
 	return left
 }
 
-// deleted records that those Placements of a namespace that have been missing for long
-// enough were deleted, not lost with their CRD.
-func (s *settling) deleted(namespace string, now time.Time) {
+// rememberDeleted records that those Placements of a namespace that have been missing for long
+// enough were deleted, not lost with their CRD: Rule.confirm has made sure of that.
+func (s *settling) rememberDeleted(namespace string, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for name, state := range s.narrowed[namespace] {
@@ -404,8 +404,8 @@ func (s *settling) TakeAwaiting(placement types.NamespacedName) []types.Namespac
 	return pairs
 }
 
-// Vanished drops a Placement that does not exist, for any reason.
-func (s *settling) Vanished(placement types.NamespacedName) {
+// Forget drops what is known of the decisions of a Placement that does not exist, for any reason.
+func (s *settling) Forget(placement types.NamespacedName) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.seen, placement)
@@ -416,7 +416,7 @@ func (s *settling) Vanished(placement types.NamespacedName) {
 
 // Unpublished drops a Placement that no longer publishes.
 func (s *settling) Unpublished(placement types.NamespacedName) {
-	s.Vanished(placement)
+	s.Forget(placement)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.narrowed[placement.Namespace], placement.Name)

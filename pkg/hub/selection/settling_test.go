@@ -65,7 +65,7 @@ func TestSettling(t *testing.T) {
 		t.Errorf("%v wait, and were told", got)
 	}
 	s.await(pair, key.Name)
-	s.Vanished(key)
+	s.Forget(key)
 	if got := s.TakeAwaiting(key); len(got) > 0 {
 		t.Errorf("%v wait for a deleted Placement", got)
 	}
@@ -79,7 +79,7 @@ func TestNarrowingPlacementsAreBounded(t *testing.T) {
 	}
 	for n := range 3 * maxNarrowed {
 		s.see([]rule.ObservedPlacement{chosenBy(at(n).Name, 1)}, time.Unix(100, 0))
-		s.Vanished(at(n))
+		s.Forget(at(n))
 	}
 	if got := len(s.narrowed["ns"]); got != maxNarrowed || len(s.seen) > 0 {
 		t.Errorf("%d names and %d sightings are kept", got, len(s.seen))
@@ -91,7 +91,7 @@ func TestNarrowingPlacementsAreBounded(t *testing.T) {
 		t.Error("Placements that ceased to publish count")
 	}
 	s.see([]rule.ObservedPlacement{chosenBy("last", 1)}, time.Unix(200, 0))
-	s.Vanished(types.NamespacedName{Namespace: "ns", Name: "last"})
+	s.Forget(types.NamespacedName{Namespace: "ns", Name: "last"})
 	if !slices.Equal(s.lost("ns", nil), []string{"last"}) {
 		t.Error("a Placement that vanished does not count")
 	}
@@ -198,7 +198,7 @@ func TestSlicesAreCountedOnceUntilTheyChange(t *testing.T) {
 	if changed := s.tally(key, one); !changed.IsOf(one) {
 		t.Errorf("after a change: %+v", changed)
 	}
-	s.Vanished(key)
+	s.Forget(key)
 	if len(s.tallies) > 0 {
 		t.Errorf("remembered: %v", s.tallies)
 	}

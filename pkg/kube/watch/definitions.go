@@ -57,7 +57,7 @@ const (
 	// restored. Objects that exist count.
 	Restoring
 
-	// Served means that objects missing from the cache do not exist.
+	// Served means that objects missing from the cache do not exist, unless it lags (Lagging).
 	Served
 )
 

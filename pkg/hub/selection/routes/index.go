@@ -26,7 +26,7 @@ const (
 	IndexBindingBySet = "selection.bindingBySet"
 
 	// IndexPublishingPlacement finds the Placements labelled for publishing:
-	// under the one value published.
+	// under the one value Published.
 	IndexPublishingPlacement = "selection.publishingPlacement"
 
 	// IndexDecisionByPlacement finds PlacementDecisions by their Placement.

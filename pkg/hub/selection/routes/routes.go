@@ -55,9 +55,9 @@ type Routes struct {
 // Settling is told what events show of Placements and pairs, which the caches may show only for
 // a moment.
 type Settling interface {
-	// Vanished says that a Placement does not exist, Unpublished that it no longer publishes, and
+	// Forget says that a Placement does not exist, Unpublished that it no longer publishes, and
 	// Widen that a namespace is gone.
-	Vanished(placement types.NamespacedName)
+	Forget(placement types.NamespacedName)
 	Unpublished(placement types.NamespacedName)
 	Widen(namespace string)
 
@@ -219,7 +219,7 @@ func (r Routes) PairsForPlacement(ctx context.Context, obj client.Object) []reco
 	}
 	switch {
 	case placement == nil:
-		r.Settling.Vanished(key)
+		r.Settling.Forget(key)
 	case !rule.Publishes(placement):
 		r.Settling.Unpublished(key)
 	}

@@ -45,7 +45,7 @@ func (m memory) ClustersIn(namespace string) []string {
 // waiting are the pairs that wait for the decisions of Placements.
 type waiting map[types.NamespacedName][]types.NamespacedName
 
-func (waiting) Vanished(types.NamespacedName)         {}
+func (waiting) Forget(types.NamespacedName)           {}
 func (waiting) Unpublished(types.NamespacedName)      {}
 func (waiting) Widen(string)                          {}
 func (waiting) Chosen(types.NamespacedName, []string) {}

@@ -138,6 +138,7 @@ func (s Settlement) decisions(m Memory, live Live, longest time.Duration) Settle
 	switch {
 	case m.Settling > 0:
 		s.Wait = m.Settling
+	// The pair's own absence ends this wait, too, or a Placement that is recreated all the time would keep it.
 	case m.Vanished > 0 && kube.TimeLeft(m.Absent, kube.AbsenceCounts, m.Now) > 0:
 		s.Result = s.Result.Vanished(m.Vanished, o.Lost...)
 	case m.Started > 0: // another Placement may have disappeared before

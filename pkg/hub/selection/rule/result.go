@@ -28,14 +28,14 @@ type Result struct {
 	// Why completes, for No and Unknown, a sentence that begins with the cluster.
 	Why string
 
-	// Again is set by Rule.Selected and Rule.Settle if time alone will change the answer: when
+	// Again is set by selection's Rule.Selected and Rule.Settle if time alone will change the answer: when
 	// to ask again.
 	Again time.Duration
 
 	// Untrusted is true if the answer is Unknown because the caches do not show what exists:
 	// the rule is not prepared, the hub does not serve a kind, missing objects may come back,
-	// a Placement has only just vanished, or a cache may be older than this process. Then no
-	// one may be given anything, not even a rotated token.
+	// a Placement has only just vanished, a cluster may be moving between slices, or a cache may
+	// be older than this process. Then no one may be given anything, not even a rotated token.
 	Untrusted bool
 
 	// NotReady is true if the answer is Unknown because the rule is not prepared yet. Its
@@ -43,7 +43,7 @@ type Result struct {
 	NotReady bool
 
 	// Rests names the CRDs whose missing objects may be the reason for the No or Yes.
-	// Before anything is done because of it, Rule.Settle makes sure that these were not
+	// Before anything is done because of it, selection's Rule.Settle makes sure that these were not
 	// deleted with their CRD.
 	Rests []string
 
