@@ -274,7 +274,7 @@ func (c *Credentials) addStart() error {
 	return late.AddTo(c.mgr)
 }
 
-// start reads the accounts and enqueues everything that depends on them.
+// start reads the accounts, which enqueues them, and enqueues those of which there are only copies.
 func (c *Credentials) start(ctx context.Context) error {
 	if !c.accounts.Synced() {
 		if err := c.accounts.Start(ctx, c.enqueueWithRivals); err != nil {
@@ -285,7 +285,9 @@ func (c *Credentials) start(ctx context.Context) error {
 	if err := c.followDefinition(ctx); err != nil {
 		return err
 	}
-	c.enqueueEverything()
+	for _, account := range c.ledger.Accounts() {
+		c.enqueueAccount(account)
+	}
 	if c.accounts.AllReconciled() {
 		c.enqueueGrants()
 	}

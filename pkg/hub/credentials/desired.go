@@ -102,11 +102,14 @@ type observedProfile struct {
 	why string
 }
 
-// isIncomplete reports whether an account (nil: none) lacks what its copies depend on. Its status may
-// also say that its token has expired.
-func isIncomplete(account *authv1beta1.ManagedServiceAccount, now time.Time) bool {
-	return account == nil || account.DeletionTimestamp != nil ||
-		source.ReferenceOf(account).Refusal(account.Name, now).Problem != ""
+// isIncomplete reports whether an account (nil: none) lacks what its copies depend on.
+func isIncomplete(account *authv1beta1.ManagedServiceAccount) bool {
+	return account == nil || account.DeletionTimestamp != nil || account.Status.TokenSecretRef == nil
+}
+
+// isUnusable reports whether copies of an account's token must go: it is incomplete, or its status refuses it.
+func isUnusable(account *authv1beta1.ManagedServiceAccount, now time.Time) bool {
+	return isIncomplete(account) || source.ReferenceOf(account).Refusal(account.Name, now).Problem != ""
 }
 
 // judgeProfile judges a pair's profile; nil means that there is none.

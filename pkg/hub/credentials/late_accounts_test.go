@@ -95,10 +95,12 @@ func TestAccountsThatALaggingCacheLacks(t *testing.T) {
 			if w.copied(team, c, "reader") == nil {
 				t.Error("the copy was withdrawn although its account exists")
 			}
-			// The cache catches up while the manager, which has read it, reads the CRD live.
+			// The cache catches up while the manager, which has read it, reads the CRD or the account live.
 			going, reads := make(chan struct{}), make(chan struct{}, 1)
 			w.wire.Fail(func(call apitest.Call) apitest.Fault {
-				if call.Resource != "customresourcedefinitions" || call.IsWatch() {
+				isLive := call.Resource == "customresourcedefinitions" && !call.IsWatch() ||
+					call.Resource == "managedserviceaccounts" && call.Query.Has("fieldSelector")
+				if !isLive {
 					return apitest.Fault{}
 				}
 				select {
@@ -111,7 +113,7 @@ func TestAccountsThatALaggingCacheLacks(t *testing.T) {
 			close(caughtUp)
 			w.Eventually("the cache has the account's token", func() string {
 				cached, _, err := w.creds.accounts.Get(t.Context(), client.ObjectKeyFromObject(account))
-				if err != nil || isIncomplete(cached, time.Now()) {
+				if err != nil || isUnusable(cached, time.Now()) {
 					return fmt.Sprintf("%v, %v", cached, err)
 				}
 				return ""

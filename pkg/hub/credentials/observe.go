@@ -83,25 +83,26 @@ func (r *Reconciler) observeDefinition(ctx context.Context, o *observed, lags, a
 		return err
 	}
 	o.restoring = standing != watch.Served
-	if !o.restoring && acting && isIncomplete(o.account, o.now) {
+	if !o.restoring && acting && isIncomplete(o.account) {
 		doubtful, err := r.opts.Definitions.Confirm(ctx, source.AccountCRD)
 		if err != nil {
 			return err
 		}
 		o.restoring = doubtful != ""
 	}
-	if !o.restoring && acting && isIncomplete(o.account, o.now) && lags {
+	if o.restoring {
+		o.again = kube.Sooner(o.again, r.opts.Definitions.Left(source.AccountCRD))
+		o.known = !isIncomplete(o.account)
+		return nil
+	}
+	if acting && lags && isUnusable(o.account, o.now) {
 		account, err := source.Read(ctx, r.mgr.GetAPIReader(), o.key)
 		if err != nil {
 			return err
 		}
-		if o.restoring = !isIncomplete(account, o.now); o.restoring {
-			o.again = kube.Sooner(o.again, selection.LagRecheck)
+		if o.restoring = !isUnusable(account, o.now); o.restoring {
+			o.again, o.known = kube.Sooner(o.again, selection.LagRecheck), false
 		}
-	}
-	if o.restoring {
-		o.again = kube.Sooner(o.again, r.opts.Definitions.Left(source.AccountCRD))
-		o.known = !isIncomplete(o.account, o.now)
 	}
 	return nil
 }

@@ -77,14 +77,20 @@ func (r *Rule) InstallRisks(ctx context.Context, namespace string) ([]PlacementR
 	if !r.prepared.Load() {
 		return nil, nil
 	}
-	installs, err := r.observeInstalls(ctx, "")
+	definition, err := kube.Get(ctx, r.cache, definitionKey, &addonv1beta1.ClusterManagementAddOn{})
 	if err != nil {
 		return nil, err
 	}
 	var risks []PlacementRisk
-	for i, key := range installs.Keys {
-		p := installs.Placements[i]
-		if p != nil && key.Namespace == namespace && (rule.IsGrouped(p.Placement) || p.Tally.Slices > 1) {
+	for _, key := range rule.InstallPlacements(definition) {
+		if key.Namespace != namespace {
+			continue
+		}
+		p, err := r.observePlacement(ctx, key, "")
+		if err != nil {
+			return nil, err
+		}
+		if p != nil && (rule.IsGrouped(p.Placement) || p.Tally.Slices > 1) {
 			risks = append(risks, PlacementRisk{key.Name, rule.IsGrouped(p.Placement)})
 		}
 	}

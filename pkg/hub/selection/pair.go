@@ -67,8 +67,8 @@ func (r *Rule) Settle(
 	}
 	r.settling.await(pair, result.Undecided...)
 	// An event between the observation and await found no waiting pair, so observe again.
-	again, _, err := r.Observe(ctx, pair)
-	return result, r.settling.see(again.Placements, r.clock.Now()), err
+	placements, err := r.observePlacements(ctx, pair)
+	return result, r.settling.see(placements, r.clock.Now()), err
 }
 
 // Selected applies the rule to a pair as the caches are. withdrawing says that a No would

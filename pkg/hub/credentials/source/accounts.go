@@ -84,7 +84,14 @@ func (a *Accounts) Start(ctx context.Context, changed func(account types.Namespa
 	}
 	// No handler is called for an account that was deleted in between.
 	for i := range list.Items {
-		changed(client.ObjectKeyFromObject(&list.Items[i]))
+		account := client.ObjectKeyFromObject(&list.Items[i])
+		cached, err := kube.Get(ctx, all, account, &authv1beta1.ManagedServiceAccount{})
+		if err != nil {
+			return err
+		}
+		if cached == nil {
+			changed(account)
+		}
 	}
 	return nil
 }

@@ -53,5 +53,8 @@ func (t *Tokens) Read(
 		return t.record(key, f, now), nil, nil
 	}
 	f.Digest, f.Expires = read.Digest(), read.Expires
+	if ends := f.reference.expires; !ends.IsZero() && ends.Before(f.Expires) {
+		f.Expires = ends // then the account is refused (Reference.Refusal)
+	}
 	return t.record(key, f, now), &read, nil
 }
