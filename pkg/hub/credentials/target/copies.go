@@ -96,10 +96,10 @@ func (c *Copies) CheckBudget(account types.NamespacedName, namespace string) err
 	return c.brake.CheckBudget(Key(account, namespace), known.version(), c.clock.Now())
 }
 
-// Put brings a copy to its desired state; CheckBudget is the caller's to ask. It patches a trusted copy at
-// once, and reads the existing Secret before any other write. A copy of upstream's syncer becomes this addon's in place,
-// by one patch. A *ForeignError means that the name is taken, and a *kube.ContestedError that another client
-// keeps changing the copy.
+// Put brings a copy to its desired state; CheckBudget is the caller's to ask. It patches a trusted copy at once,
+// and reads the existing Secret before any other write. A copy of upstream's syncer becomes this addon's in
+// place, by one patch. A *ForeignError means that the name is taken, and a *kube.ContestedError that another
+// client keeps changing the copy.
 func (c *Copies) Put(ctx context.Context, w Want) error {
 	known := c.ledger.Known(w.Account, w.Namespace, c.clock.Now())
 	switch {
