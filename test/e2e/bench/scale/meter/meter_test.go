@@ -62,6 +62,7 @@ const after = `
 apiserver_request_total{code="201",resource="clusterprofiles",subresource="",verb="POST"} 13
 apiserver_request_total{code="200",resource="clusterprofiles",subresource="status",verb="PATCH"} 2
 apiserver_request_total{code="200",resource="clusterprofiles",subresource="status",verb="PATCH",dry_run="All"} 1
+apiserver_request_total{code="403",resource="clusterprofiles",subresource="",verb="POST",dry_run="All"} 1
 apiserver_request_total{code="409",resource="clusterprofiles",subresource="status",verb="PATCH"} 1
 apiserver_request_total{code="200",resource="",subresource="/readyz",verb="GET"} 5
 apiserver_request_total{code="200",resource="leases",subresource="",verb="PUT"} 7
@@ -85,7 +86,7 @@ func TestRequestsAreTheDifferenceOfTwoReadings(t *testing.T) {
 	}
 	want := Counters{
 		Requests: map[string]int{
-			"POST clusterprofiles": 3, "PATCH clusterprofiles/status": 3, "PATCH clusterprofiles/status 409": 1,
+			"POST clusterprofiles": 3, "PATCH clusterprofiles/status": 2, "PATCH clusterprofiles/status 409": 1,
 		},
 		Bytes: map[string]int64{"responses": 1000},
 	}

@@ -58,13 +58,14 @@ func parseCounters(metrics io.Reader) (Counters, error) {
 	return counters, nil
 }
 
-// requestOf names a kind of requests, or "" for requests without a resource.
+// requestOf names a kind of requests, or "" for requests without a resource and for dry runs, which store
+// nothing: the manager tries at each start what its admission policies must refuse.
 func requestOf(metric *dto.Metric) string {
 	labels := map[string]string{}
 	for _, label := range metric.GetLabel() {
 		labels[label.GetName()] = label.GetValue()
 	}
-	if labels["resource"] == "" {
+	if labels["resource"] == "" || labels["dry_run"] != "" {
 		return ""
 	}
 	request := labels["verb"] + " " + labels["resource"]
