@@ -19,8 +19,14 @@ var definitionKey = types.NamespacedName{Name: contract.AddonName}
 
 // isInstall reports whether the install strategy refers to a Placement.
 func (r *Rule) isInstall(ctx context.Context, key types.NamespacedName) (bool, error) {
+	keys, err := r.installPlacements(ctx)
+	return slices.Contains(keys, key), err
+}
+
+// installPlacements returns the Placements to which the install strategy refers.
+func (r *Rule) installPlacements(ctx context.Context) ([]types.NamespacedName, error) {
 	definition, err := kube.Get(ctx, r.cache, definitionKey, &addonv1beta1.ClusterManagementAddOn{})
-	return slices.Contains(rule.InstallPlacements(definition), key), err
+	return rule.InstallPlacements(definition), err
 }
 
 // Reinstalls says whether OCM is about to create an addon again that is being deleted: Yes if
@@ -77,12 +83,12 @@ func (r *Rule) InstallRisks(ctx context.Context, namespace string) ([]PlacementR
 	if !r.prepared.Load() {
 		return nil, nil
 	}
-	definition, err := kube.Get(ctx, r.cache, definitionKey, &addonv1beta1.ClusterManagementAddOn{})
+	keys, err := r.installPlacements(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var risks []PlacementRisk
-	for _, key := range rule.InstallPlacements(definition) {
+	for _, key := range keys {
 		if key.Namespace != namespace {
 			continue
 		}
