@@ -99,8 +99,8 @@ func TestASecondTokenOfTheSameSecondFollows(t *testing.T) {
 	s.copied()
 }
 
-// The agent writes the Secret before the status, which says the end of the token before until then, as
-// does a cache that lags.
+// The agent writes the Secret first. Until it has written the status, that says when the previous token
+// ends; in a cache that lags, it does so for longer.
 func TestATokenThatItsStatusDoesNotAnnounceYetIsCopiedOnce(t *testing.T) {
 	s := newScene(t)
 	before := s.copied()

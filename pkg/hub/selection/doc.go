@@ -21,8 +21,8 @@
 // pair, since their decisions are written slice by slice, and a second after the last write
 // of a slice, but at most ten. While slices cannot tell a cluster that moves between them from
 // one that left, it must last for two minutes and be confirmed by a live read (rule.Settle). A
-// Placement or an addon that is gone counts as deleted after ten seconds, and so do the
-// decisions of a manager that has just started.
+// Placement that is gone counts as deleted after ten seconds, and for as long after a start, no
+// absence from decisions counts.
 //
 // # Objects that vanish with their CRD
 //
