@@ -31,8 +31,8 @@ type observed struct {
 	known   bool
 	account *authv1beta1.ManagedServiceAccount // nil if there is no labelled one
 
-	// restoring is true if accounts may be incomplete, because their CRD was deleted or
-	// recreated: nothing is withdrawn because of what an account lacks.
+	// restoring is true if accounts may be incomplete, because their CRD was deleted or recreated, or the
+	// cache is older than the hub: nothing is withdrawn because of what an account lacks.
 	restoring bool
 
 	// silent is true if the account names no namespaces and need not: then no consumer expects a
@@ -58,6 +58,14 @@ type observed struct {
 
 	// again is how soon time alone will change the rule's answer; zero means never.
 	again time.Duration
+}
+
+// mayBeCopiedFirst reports whether the token of an account without copies may be about to be read.
+func (o observed) mayBeCopiedFirst() bool {
+	isCopied := func(t observedTarget) bool { return t.copy.Present }
+	isAllowed := func(t observedTarget) bool { return t.wanted && t.selection.Answer == selection.Yes }
+	return o.known && !isUnusable(o.account, o.now) && !o.current &&
+		!slices.ContainsFunc(o.targets, isCopied) && slices.ContainsFunc(o.targets, isAllowed)
 }
 
 // observedTarget is what is known about one namespace.

@@ -3,6 +3,7 @@ package credentials
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"testing"
 	"time"
 
@@ -122,6 +123,59 @@ func TestAccountsThatALaggingCacheLacks(t *testing.T) {
 			if now := w.holds(team, c, "reader", token); now.UID != left.UID {
 				t.Error("the copy was recreated")
 			}
+		})
+	}
+}
+
+// TestNoRightIsGrantedForAnAccountThatIsGone: a cluster is registered again, and the cache still has an account
+// of its earlier registration.
+func TestNoRightIsGrantedForAnAccountThatIsGone(t *testing.T) {
+	for name, recreated := range map[string]bool{"it was deleted": false, "it was replaced": true} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			c, team := w.cluster(w.Name("c")), w.team()
+			account := w.account(c, "reader", team)
+			caughtUp := make(chan struct{})
+			w.wire.Fail(func(call apitest.Call) apitest.Fault {
+				switch {
+				case call.Resource != "managedserviceaccounts" || !call.IsWatch():
+					return apitest.Fault{}
+				case call.Query.Has("sendInitialEvents"):
+					return apitest.Fault{Status: http.StatusUnprocessableEntity, Reason: "Invalid"}
+				default:
+					return apitest.Fault{Until: caughtUp}
+				}
+			})
+			w.start()
+			w.Eventually("the cache has the account", func() string {
+				cached, _, err := w.creds.accounts.Get(t.Context(), client.ObjectKeyFromObject(account))
+				if err != nil || cached == nil {
+					return fmt.Sprintf("%v, %v", cached, err)
+				}
+				return ""
+			})
+			w.MustDelete(account)
+			token := ""
+			if recreated {
+				token = w.Rotate(w.Account(c, "reader", team))
+			}
+			w.publish(team, c)
+			isLive := func(call apitest.Call) bool {
+				return call.Resource == "managedserviceaccounts" && call.Query.Has("fieldSelector")
+			}
+			w.Eventually("the account is read live", func() string {
+				if !slices.ContainsFunc(w.wire.Calls(), isLive) {
+					return "it is not"
+				}
+				return ""
+			})
+			w.wire.Quiet(t, quietly, "for an account that is gone")
+			close(caughtUp)
+			if recreated {
+				w.holds(team, c, "reader", token)
+				return
+			}
+			w.wire.Quiet(t, quietly, "for an account that is gone")
 		})
 	}
 }

@@ -68,7 +68,23 @@ func (r *Reconciler) observe(
 	if o.account != nil {
 		o.finding, o.current = r.tokens.Current(key, source.ReferenceOf(o.account), now)
 	}
+	if acting && o.mayBeCopiedFirst() {
+		return o, r.confirmAccount(ctx, &o)
+	}
 	return o, nil
+}
+
+// confirmAccount reads an account live before a right is granted for its first copy. The cache may still
+// have the account of an earlier registration of its cluster.
+func (r *Reconciler) confirmAccount(ctx context.Context, o *observed) error {
+	account, err := source.Read(ctx, r.mgr.GetAPIReader(), o.key)
+	if err != nil {
+		return err
+	}
+	if account == nil || account.UID != o.account.UID || account.DeletionTimestamp != nil {
+		o.restoring, o.known, o.again = true, false, kube.Sooner(o.again, selection.LagRecheck)
+	}
+	return nil
 }
 
 // observeDefinition doubts, if there are copies, that an account was deleted or has lost
