@@ -32,7 +32,7 @@ import (
 type Options struct {
 	// Clusters is how many are simulated.
 	Clusters int
-	// Pairs is how often the raw writer and this addon take turns.
+	// Pairs is how often the raw writer and this addon take turns, and the manager restarts.
 	Pairs int
 	// Stream is how long edits arrive at a rate; writers other than this addon get a third
 	// of it.
@@ -311,8 +311,10 @@ func (b *bench) bound(ctx context.Context) error {
 	if err := b.second(ctx, ofSecond); err != nil {
 		return err
 	}
-	if err := b.restart(ctx); err != nil {
-		return err
+	for round := 1; round <= b.o.Pairs; round++ {
+		if err := b.restart(ctx, round); err != nil {
+			return err
+		}
 	}
 	err = b.unmeasured(ctx, func(ctx context.Context) error {
 		return errors.Join(addon.unbind(ctx, ofAddon), addon.unbind(ctx, ofSecond))
