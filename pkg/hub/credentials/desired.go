@@ -60,12 +60,18 @@ type observed struct {
 	again time.Duration
 }
 
-// mayBeCopiedFirst reports whether the token of an account without copies may be about to be read.
-func (o observed) mayBeCopiedFirst() bool {
+// isFirst reports whether the token of an account without copies may be about to be read.
+func (o observed) isFirst() bool {
 	isCopied := func(t observedTarget) bool { return t.copy.Present }
-	isAllowed := func(t observedTarget) bool { return t.wanted && t.selection.Answer == selection.Yes }
-	return o.known && !isUnusable(o.account, o.now) && !o.current &&
-		!slices.ContainsFunc(o.targets, isCopied) && slices.ContainsFunc(o.targets, isAllowed)
+	mayBeCopied := func(t observedTarget) bool { return !t.blocked && o.isPublished(t) }
+	return !o.current && !isUnusable(o.account, o.now) &&
+		!slices.ContainsFunc(o.targets, isCopied) && slices.ContainsFunc(o.targets, mayBeCopied)
+}
+
+// isPublished reports whether there must be a copy in a namespace, unless the token itself forbids it.
+func (o observed) isPublished(t observedTarget) bool {
+	what, _, _ := judge(o, t)
+	return what == publish
 }
 
 // observedTarget is what is known about one namespace.

@@ -128,16 +128,26 @@ func TestAccountsThatALaggingCacheLacks(t *testing.T) {
 }
 
 // TestNoRightIsGrantedForAnAccountThatIsGone: a cluster is registered again, and the cache still has an account
-// of its earlier registration.
+// of its earlier registration. While the hub does not say whether it is the same account, nothing is granted.
 func TestNoRightIsGrantedForAnAccountThatIsGone(t *testing.T) {
-	for name, recreated := range map[string]bool{"it was deleted": false, "it was replaced": true} {
+	for name, is := range map[string]struct{ replaced, unreadable bool }{
+		"it was deleted":  {},
+		"it was replaced": {replaced: true},
+		"it is the same":  {unreadable: true},
+	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			c, team := w.cluster(w.Name("c")), w.team()
-			account := w.account(c, "reader", team)
+			account := w.Account(c, "reader", team)
+			token := w.Rotate(account)
+			isLive := func(call apitest.Call) bool {
+				return call.Resource == "managedserviceaccounts" && call.Query.Has("fieldSelector")
+			}
 			caughtUp := make(chan struct{})
 			w.wire.Fail(func(call apitest.Call) apitest.Fault {
 				switch {
+				case isLive(call) && is.unreadable:
+					return apitest.Fault{Status: http.StatusInternalServerError, Reason: "InternalError"}
 				case call.Resource != "managedserviceaccounts" || !call.IsWatch():
 					return apitest.Fault{}
 				case call.Query.Has("sendInitialEvents"):
@@ -154,29 +164,50 @@ func TestNoRightIsGrantedForAnAccountThatIsGone(t *testing.T) {
 				}
 				return ""
 			})
-			w.MustDelete(account)
-			token := ""
-			if recreated {
+			if !is.unreadable {
+				w.MustDelete(account)
+			}
+			if is.replaced {
 				token = w.Rotate(w.Account(c, "reader", team))
 			}
 			w.publish(team, c)
-			isLive := func(call apitest.Call) bool {
-				return call.Resource == "managedserviceaccounts" && call.Query.Has("fieldSelector")
-			}
 			w.Eventually("the account is read live", func() string {
 				if !slices.ContainsFunc(w.wire.Calls(), isLive) {
 					return "it is not"
 				}
 				return ""
 			})
-			w.wire.Quiet(t, quietly, "for an account that is gone")
+			w.wire.Quiet(t, quietly, "for an account that may be gone")
 			close(caughtUp)
-			if recreated {
+			w.wire.Fail(nil)
+			if is.replaced || is.unreadable {
 				w.holds(team, c, "reader", token)
 				return
 			}
 			w.wire.Quiet(t, quietly, "for an account that is gone")
 		})
+	}
+}
+
+// TestAnAccountIsReadLiveOnce: retries and later copies read it from the cache.
+func TestAnAccountIsReadLiveOnce(t *testing.T) {
+	s := newScene(t)
+	s.settled()
+	other := s.world.team()
+	s.publish(other, s.cluster)
+	apitest.Edit(s.world, s.account, func(a *authv1beta1.ManagedServiceAccount) {
+		a.Annotations[targetAnnotation] = s.team + "," + other
+	})
+	s.holds(other, s.cluster, "reader", s.token)
+	s.settled()
+	reads := 0
+	for _, call := range s.wire.Calls() {
+		if call.Resource == "managedserviceaccounts" && call.Query.Has("fieldSelector") {
+			reads++
+		}
+	}
+	if reads != 1 {
+		t.Errorf("the account was read live %d times, want once", reads)
 	}
 }
 

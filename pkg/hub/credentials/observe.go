@@ -12,6 +12,7 @@ import (
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/grants"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/source"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
@@ -68,23 +69,30 @@ func (r *Reconciler) observe(
 	if o.account != nil {
 		o.finding, o.current = r.tokens.Current(key, source.ReferenceOf(o.account), now)
 	}
-	if acting && o.mayBeCopiedFirst() {
-		return o, r.confirmAccount(ctx, &o)
+	if !acting || !o.isFirst() {
+		return o, nil
 	}
+	if granted, err := r.grants.Exists(ctx, grants.Source(key.Namespace)); err != nil || granted {
+		return o, err
+	}
+	r.confirm(ctx, &o)
 	return o, nil
 }
 
-// confirmAccount reads an account live before a right is granted for its first copy. The cache may still
-// have the account of an earlier registration of its cluster.
-func (r *Reconciler) confirmAccount(ctx context.Context, o *observed) error {
+// confirm reads an account live before a right is granted for its first copy: the cache may still have the account
+// of an earlier registration of its cluster. If it cannot be read, it is unknown whether a copy may exist.
+func (r *Reconciler) confirm(ctx context.Context, o *observed) {
 	account, err := source.Read(ctx, r.mgr.GetAPIReader(), o.key)
-	if err != nil {
-		return err
-	}
-	if account == nil || account.UID != o.account.UID || account.DeletionTimestamp != nil {
+	switch {
+	case err != nil:
+		for i := range o.targets {
+			if t := &o.targets[i]; o.isPublished(*t) {
+				t.err, t.selection = err, selection.Result{}
+			}
+		}
+	case account == nil || account.UID != o.account.UID || account.DeletionTimestamp != nil:
 		o.restoring, o.known, o.again = true, false, kube.Sooner(o.again, selection.LagRecheck)
 	}
-	return nil
 }
 
 // observeDefinition doubts, if there are copies, that an account was deleted or has lost

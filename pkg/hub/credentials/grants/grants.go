@@ -209,6 +209,16 @@ func (g *Grants) ensure(ctx context.Context, grant Grant) (made bool, err error)
 	return true, nil
 }
 
+// Exists reports whether a grant's RoleBinding is there, as far as the cache and this process know.
+func (g *Grants) Exists(ctx context.Context, grant Grant) (bool, error) {
+	current, err := kube.Get(ctx, g.reader, grant.Key(), &rbacv1.RoleBinding{})
+	if err != nil {
+		return false, err
+	}
+	isThere := current != nil && !g.written.IsDeleted(current)
+	return isThere || g.written.IsAwaited(grant.Key(), g.clock.Now()), nil
+}
+
 // repair repairs the subjects of a RoleBinding, unless it was just written and the cache
 // does not show that yet. The grant is locked.
 func (g *Grants) repair(ctx context.Context, grant Grant, current *rbacv1.RoleBinding) error {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -216,6 +217,15 @@ func (a *Accounts) Reconciled(account types.NamespacedName) (last bool) {
 	}
 	_, known := filled.unreconciled.Forget(account)
 	return known && filled.unreconciled.Len() == 0
+}
+
+// Unreconciled returns those that existed at the start and were not reconciled since.
+func (a *Accounts) Unreconciled() []types.NamespacedName {
+	filled := a.filled.Load()
+	if filled == nil {
+		return nil
+	}
+	return slices.Collect(maps.Keys(filled.unreconciled.All()))
 }
 
 // AllReconciled reports whether every account that existed at the start was
