@@ -36,22 +36,15 @@ func TestAccountsThatALaggingCacheLacks(t *testing.T) {
 				RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: targetRole},
 				Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: managerNamespace, Name: managerName}},
 			})
-			// The accounts are listed, but what comes after that is held back.
 			ahead, caughtUp := make(chan struct{}), make(chan struct{})
 			asksHowFar := func(call apitest.Call) bool {
 				return call.Resource == "customresourcedefinitions" && call.Query.Get("limit") == "1"
 			}
 			w.wire.Fail(func(call apitest.Call) apitest.Fault {
-				switch {
-				case asksHowFar(call):
+				if asksHowFar(call) {
 					return apitest.Fault{Until: ahead}
-				case call.Resource != "managedserviceaccounts" || !call.IsWatch():
-					return apitest.Fault{}
-				case call.Query.Has("sendInitialEvents"):
-					return apitest.Fault{Status: http.StatusUnprocessableEntity, Reason: "Invalid"}
-				default:
-					return apitest.Fault{Until: caughtUp}
 				}
+				return lateEvents(call, caughtUp)
 			})
 			var account *authv1beta1.ManagedServiceAccount
 			if is.cached {
@@ -127,6 +120,18 @@ func TestAccountsThatALaggingCacheLacks(t *testing.T) {
 	}
 }
 
+// lateEvents lets accounts be listed, and holds back what comes after that.
+func lateEvents(call apitest.Call, caughtUp <-chan struct{}) apitest.Fault {
+	switch {
+	case call.Resource != "managedserviceaccounts" || !call.IsWatch():
+		return apitest.Fault{}
+	case call.Query.Has("sendInitialEvents"):
+		return apitest.Fault{Status: http.StatusUnprocessableEntity, Reason: "Invalid"}
+	default:
+		return apitest.Fault{Until: caughtUp}
+	}
+}
+
 // TestNoRightIsGrantedForAnAccountThatIsGone: a cluster is registered again, and the cache still has an account
 // of its earlier registration. While the hub does not say whether it is the same account, nothing is granted.
 func TestNoRightIsGrantedForAnAccountThatIsGone(t *testing.T) {
@@ -145,16 +150,10 @@ func TestNoRightIsGrantedForAnAccountThatIsGone(t *testing.T) {
 			}
 			caughtUp := make(chan struct{})
 			w.wire.Fail(func(call apitest.Call) apitest.Fault {
-				switch {
-				case isLive(call) && is.unreadable:
+				if isLive(call) && is.unreadable {
 					return apitest.Fault{Status: http.StatusInternalServerError, Reason: "InternalError"}
-				case call.Resource != "managedserviceaccounts" || !call.IsWatch():
-					return apitest.Fault{}
-				case call.Query.Has("sendInitialEvents"):
-					return apitest.Fault{Status: http.StatusUnprocessableEntity, Reason: "Invalid"}
-				default:
-					return apitest.Fault{Until: caughtUp}
 				}
+				return lateEvents(call, caughtUp)
 			})
 			w.start()
 			w.Eventually("the cache has the account", func() string {
