@@ -13,7 +13,7 @@ const (
 	// something in between costs consumers much more than keeping it for longer.
 	AbsenceCounts = 10 * time.Second
 
-	// LastingAfter is how long a transient error must last before it is reported.
+	// LastingAfter is how long a transient error or doubt must last before it is reported.
 	LastingAfter = 30 * time.Second
 )
 

@@ -35,8 +35,6 @@ var slow = slices.Concat(ofProcesses, ofClocks, ofUpdates, proxy.OfNamespaces,
 // open are plans with a finding that docs/reliability.md calls open, or that stays. TestSeeded leaves them
 // out, too.
 var open = []string{
-	"replace event-delayed ADDED placements.cluster.open-cluster-management.io team-b/view 1",
-	"replace event-delayed DELETED placements.cluster.open-cluster-management.io team-b/view 1",
 	"place hang patch placementdecisions.multicluster.x-k8s.io team-a/view-profiles-0 1",
 }
 

@@ -31,6 +31,9 @@ const (
 	still = time.Second
 	// quiet is for how long nothing may be written after that.
 	quiet = 3 * time.Second
+	// revoking is how long a manager may take to remove its rights itself. Without them, it would go on to
+	// ask for them, perhaps in the next run.
+	revoking = 2 * time.Second
 	// starting is the same where nothing says what to wait for and a manager has just started: what may
 	// only be missing from its caches counts as missing after ten seconds.
 	starting = 12 * time.Second
@@ -151,14 +154,19 @@ var ownedKinds = []schema.GroupVersionKind{
 func (l *lane) reset(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, resetLimit)
 	defer cancel()
+	began := time.Now()
 	for {
 		left := 0
+		mayRevoke := l.manager != nil && time.Since(began) < revoking
 		for _, of := range l.writer.owned {
-			removed, err := l.remove(ctx, of)
+			found, err := l.find(ctx, of)
+			if err == nil && !(mayRevoke && of.kind.Kind == "RoleBinding") {
+				err = l.remove(ctx, found)
+			}
 			if err != nil {
 				return fmt.Errorf("cleaning the hub: %w", err)
 			}
-			left += removed
+			left += len(found)
 		}
 		idle := l.manager == nil || time.Since(l.manager.proxy.LastWrite()) >= still/2
 		if left == 0 && idle && len(l.watcher.state(func(map[string]any) string { return "" })) == 0 {
@@ -171,18 +179,21 @@ func (l *lane) reset(ctx context.Context) error {
 	}
 }
 
-// remove deletes all objects of a kind whatever their finalizers, and returns how many there
-// were.
-func (l *lane) remove(ctx context.Context, of owned) (int, error) {
+// find returns all objects of a kind.
+func (l *lane) find(ctx context.Context, of owned) ([]unstructured.Unstructured, error) {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(of.kind)
 	if err := l.admin.List(ctx, list, of.only...); err != nil {
-		return 0, err
+		return nil, err
 	}
-	left := slices.DeleteFunc(list.Items, func(object unstructured.Unstructured) bool {
+	return slices.DeleteFunc(list.Items, func(object unstructured.Unstructured) bool {
 		return object.GetNamespace() != "" && !slices.Contains(l.watcher.namespaces, object.GetNamespace())
-	})
-	return len(left), inParallel(left, func(object unstructured.Unstructured) error {
+	}), nil
+}
+
+// remove deletes objects whatever their finalizers.
+func (l *lane) remove(ctx context.Context, objects []unstructured.Unstructured) error {
+	return inParallel(objects, func(object unstructured.Unstructured) error {
 		if object.GetDeletionTimestamp() == nil {
 			if err := client.IgnoreNotFound(l.admin.Delete(ctx, &object)); err != nil {
 				return err

@@ -105,6 +105,9 @@ func (l *lane) run(tb testing.TB, s story, fault proxy.Fault, ref *reference, ca
 		before.state, before.still = ref.before, still
 		after.state, after.still = ref.after, still
 	}
+	if isNew && l.program != "" {
+		before.still = starting // it is judged by what it does later
+	}
 	if fault.Kind == upgraded {
 		// Their content is the next version's.
 		before.names, before.state, before.still = before.state, nil, quiet

@@ -26,9 +26,6 @@ const (
 	// copying an account writes no addon. The copies' annotations show where they are.
 	copiedMessage = "All tokens of this cluster's accounts are copied."
 
-	// passing is how long a state must last that is often transient.
-	passing = 5 * time.Second
-
 	// incomplete is how long to wait for the problems of all accounts before those of some
 	// are written.
 	incomplete = 30 * time.Second
@@ -89,8 +86,8 @@ func CredentialsSynced(byAccount map[string][]Problem, isComplete bool) *conditi
 		return &conditions.Desired{Status: metav1.ConditionTrue, Reason: contract.ReasonCopied, Message: copiedMessage}
 	case !isComplete:
 		condition.HoldBack = incomplete
-	case condition.Status == metav1.ConditionUnknown:
-		condition.HoldBack = passing
+	case condition.Status == metav1.ConditionUnknown: // longer than the manager itself waits for what has vanished
+		condition.HoldBack = kube.LastingAfter
 	}
 	condition.Message = kube.Shorten(strings.Join(sentences, " "), maxMessageBytes)
 	return condition

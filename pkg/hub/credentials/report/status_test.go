@@ -54,7 +54,7 @@ func TestCredentialsSynced(t *testing.T) {
 		"unknown alone is unknown, and may pass": {
 			problems: map[string][]Problem{"a": {{"SelectionUnknown", "x", "the cluster is undecided"}}},
 			status:   "Unknown", reason: "SelectionUnknown",
-			message: "Account a is left as it is in x: the cluster is undecided.", holdBack: 5 * time.Second,
+			message: "Account a is left as it is in x: the cluster is undecided.", holdBack: 30 * time.Second,
 		},
 		"what concerns all is said once": {
 			problems: map[string][]Problem{"a": {{"Draining", "", ""}}, "b": {{"Draining", "", ""}}},

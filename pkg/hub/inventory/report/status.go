@@ -161,16 +161,17 @@ func ProfilesSynced(byNamespace map[string]Outcome, isComplete bool) *conditions
 	}
 	add(metav1.ConditionFalse, contract.ReasonAccessUnavailable,
 		problems(byNamespace, func(out Outcome) []string { return out.Access })...)
-	awaits := func(namespace string) bool { return len(byNamespace[namespace].Placements) > 0 }
 	isUnknown := condition != nil && condition.Status == metav1.ConditionUnknown
 	switch {
 	case condition == nil && !isComplete:
 		return nil
 	case condition == nil:
 		return &conditions.Desired{Status: metav1.ConditionTrue, Reason: contract.ReasonSynced, Message: syncedMessage}
-	case !isComplete, isUnknown && slices.ContainsFunc(namespaces[Undecided], awaits):
+	case !isComplete:
 		condition.HoldBack = incomplete
-	case isUnknown, condition.Reason == contract.ReasonAccessUnavailable:
+	case isUnknown: // longer than the manager itself waits for what has vanished
+		condition.HoldBack = kube.LastingAfter
+	case condition.Reason == contract.ReasonAccessUnavailable:
 		condition.HoldBack = passing
 	}
 	condition.Message = kube.Shorten(strings.Join(sentences, " "), maxMessageBytes)

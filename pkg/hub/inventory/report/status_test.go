@@ -176,7 +176,7 @@ func TestProfilesSynced(t *testing.T) {
 		},
 		"undecided": {
 			outcomes: map[string]Outcome{"a": good, "b": {Kind: Undecided, Why: "is not decided for"}},
-			status:   "Unknown", reason: "SelectionUnknown", message: "In b: the cluster is not decided for.", holdBack: 5 * time.Second,
+			status:   "Unknown", reason: "SelectionUnknown", message: "In b: the cluster is not decided for.", holdBack: 30 * time.Second,
 		},
 		"undecided because of a Placement": {
 			outcomes: map[string]Outcome{"b": {Kind: Undecided, Why: "awaits a decision", Placements: []string{"p"}}},
