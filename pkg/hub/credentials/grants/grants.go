@@ -209,7 +209,7 @@ func (g *Grants) ensure(ctx context.Context, grant Grant) (made bool, err error)
 	return true, nil
 }
 
-// Exists reports whether a grant's RoleBinding is there, as far as the cache and this process know.
+// Exists reports whether a grant's RoleBinding is in the cache, or was created and is not there yet.
 func (g *Grants) Exists(ctx context.Context, grant Grant) (bool, error) {
 	current, err := kube.Get(ctx, g.reader, grant.Key(), &rbacv1.RoleBinding{})
 	if err != nil {
