@@ -160,7 +160,7 @@ func (l *lane) reset(ctx context.Context) error {
 		mayRevoke := l.manager != nil && time.Since(began) < revoking
 		for _, of := range l.writer.owned {
 			found, err := l.find(ctx, of)
-			if err == nil && !(mayRevoke && of.kind.Kind == "RoleBinding") {
+			if err == nil && (!mayRevoke || of.kind.Kind != "RoleBinding") {
 				err = l.remove(ctx, found)
 			}
 			if err != nil {
