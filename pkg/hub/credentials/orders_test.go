@@ -138,6 +138,19 @@ type reader struct {
 func (r reader) GetCache() cache.Cache       { return onlyReads{View: r.world.Cache} }
 func (r reader) GetAPIReader() client.Reader { return r.world.Live }
 
+// rights reads the RoleBindings that the search has.
+type rights struct {
+	client.Reader
+	c *copying
+}
+
+func (r rights) Get(_ context.Context, key client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
+	if !extra(r.c.state).bindings[grants.Of(key)] {
+		return apierrors.NewNotFound(rbacv1.Resource("rolebindings"), key.Name)
+	}
+	return nil
+}
+
 type syncerOff struct{ UpstreamSyncer }
 
 func (syncerOff) Unknown() string { return "" }
@@ -177,7 +190,7 @@ func (c *copying) prepare(w *orders.World) {
 	c.Reconciler = &Reconciler{Credentials: &Credentials{
 		mgr: reader{world: w}, accounts: accounts, tokens: source.NewTokens(w.Live, 2, w),
 		copies:   target.NewCopies(w.Live, writer, target.NewLedger(), w, "orders", 0),
-		grants:   grants.New(nil, nil, nil, rbacv1.Subject{}, w, "orders"),
+		grants:   grants.New(rights{c: c}, nil, nil, rbacv1.Subject{}, w, "orders"),
 		failures: newFailures(w), operations: newOperations(8, time.Hour, newFailures(w), func(types.NamespacedName) {}),
 		opts: Options{
 			UpstreamSyncer: syncerOff{}, Definitions: w.Definitions, RequireTarget: true, Clock: w,

@@ -184,6 +184,7 @@ func (w *world) whole(namespace, cluster string) {
 
 func TestInventoryFollowsTheHub(t *testing.T) {
 	w := newWorld(t, wiredHub.Config(t))
+	w.Patience = 2 * apitest.Patience // what is unknown is reported after half a minute
 	t.Cleanup(func() { clearHub(w) })
 	wire := &apitest.Wire{}
 	guard := &switchGuard{}
