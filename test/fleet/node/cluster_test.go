@@ -279,6 +279,23 @@ func dead(pid int) error {
 	return fmt.Errorf("process %d runs", pid)
 }
 
+// ignores returns an error unless a process ignores a signal.
+func ignores(pid int, sig syscall.Signal) error {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return err
+	}
+	_, rest, _ := strings.Cut(string(status), "SigIgn:")
+	var ignored uint64
+	if _, err := fmt.Sscanf(rest, "%x", &ignored); err != nil {
+		return fmt.Errorf("the ignored signals of process %d: %w", pid, err)
+	}
+	if ignored&(1<<(sig-1)) == 0 {
+		return fmt.Errorf("process %d ignores only %x", pid, ignored)
+	}
+	return nil
+}
+
 func logrContext(t *testing.T) context.Context {
 	return logr.NewContext(t.Context(), testr.New(t))
 }

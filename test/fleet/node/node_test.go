@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -333,6 +334,9 @@ func testDeletion(t *testing.T, c *cluster, cfg Config) {
 	for _, name := range []string{"polite", "stubborn"} {
 		pod := c.readyPod(t, ns, name)
 		process := pid(t, cfg, pod, name)
+		if name == "stubborn" { // ready as soon as it runs, perhaps before it is stubborn
+			eventually(t, "the process ignores SIGTERM", func() error { return ignores(process, syscall.SIGTERM) })
+		}
 		began := time.Now()
 		if err := c.client.CoreV1().Pods(ns).Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
