@@ -31,12 +31,12 @@ const (
 	still = time.Second
 	// quiet is for how long nothing may be written after that.
 	quiet = 3 * time.Second
-	// revoking is how long a manager may take to remove its rights itself. Without them, it would go on to
-	// ask for them, perhaps in the next run.
-	revoking = 2 * time.Second
 	// starting is the same where nothing says what to wait for and a manager has just started: what may
 	// only be missing from its caches counts as missing after ten seconds.
 	starting = 12 * time.Second
+	// revoking is how long a manager may take to remove its rights itself. If they were taken from it, it would
+	// ask for them again, perhaps in the next run.
+	revoking = 2 * time.Second
 	// poll is how often states are compared.
 	poll = 100 * time.Millisecond
 )

@@ -102,7 +102,7 @@ func TestReverts(t *testing.T) {
 	}
 	var rows []string
 	for _, of := range slices.Sorted(maps.Keys(byWriter)) {
-		t.Run(cmp.Or(of, "manager"), func(t *testing.T) { // whatever becomes of another writer's
+		t.Run(cmp.Or(of, "manager"), func(t *testing.T) { // a failure of one writer's does not end another's
 			rows = append(rows, take(t, of, byWriter[of])...)
 		})
 	}

@@ -106,7 +106,7 @@ func (l *lane) run(tb testing.TB, s story, fault proxy.Fault, ref *reference, ca
 		after.state, after.still = ref.after, still
 	}
 	if isNew && l.program != "" {
-		before.still = starting // it is judged by what it does later
+		before.still = starting // until then it trusts no absence, which hides what a patch takes away
 	}
 	if fault.Kind == upgraded {
 		// Their content is the next version's.

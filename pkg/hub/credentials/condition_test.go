@@ -25,12 +25,7 @@ func TestTheConditionIsTrueWithoutAccounts(t *testing.T) {
 	s.synced(without)
 	// The namespaces of the copies make no difference: nothing is written.
 	healthy := s.condition(s.cluster)
-	second := s.world.team()
-	s.publish(second, s.cluster)
-	apitest.Edit(s.world, s.account, func(a *authv1beta1.ManagedServiceAccount) {
-		a.Annotations[targetAnnotation] = s.team + "," + second
-	})
-	s.holds(second, s.cluster, "reader", s.token)
+	s.copiedAlso(s.world.team())
 	s.settle()
 	if diff := cmp.Diff(healthy, s.condition(s.cluster)); diff != "" {
 		t.Errorf("condition (-one copy +two):\n%s", diff)

@@ -60,8 +60,8 @@ type observed struct {
 	again time.Duration
 }
 
-// isFirst reports whether the token of an account without copies may be about to be read.
-func (o observed) isFirst() bool {
+// needsFirstCopy reports whether the account has no copy and must have one, so that its token is about to be read.
+func (o observed) needsFirstCopy() bool {
 	isCopied := func(t observedTarget) bool { return t.copy.Present }
 	mayBeCopied := func(t observedTarget) bool { return !t.blocked && o.isPublished(t) }
 	return !o.current && !isUnusable(o.account, o.now) &&

@@ -83,18 +83,14 @@ func TestAccountsThatALaggingCacheLacks(t *testing.T) {
 				w.lacks(team, c, "reader")
 				return
 			}
-			count("the account is read live, again and again", 3, func(call apitest.Call) bool {
-				return call.Resource == "managedserviceaccounts" && call.Query.Has("fieldSelector")
-			})
+			count("the account is read live, again and again", 3, readsAccount)
 			if w.copied(team, c, "reader") == nil {
 				t.Error("the copy was withdrawn although its account exists")
 			}
 			// The cache catches up while the manager, which has read it, reads the CRD or the account live.
 			going, reads := make(chan struct{}), make(chan struct{}, 1)
 			w.wire.Fail(func(call apitest.Call) apitest.Fault {
-				isLive := call.Resource == "customresourcedefinitions" && !call.IsWatch() ||
-					call.Resource == "managedserviceaccounts" && call.Query.Has("fieldSelector")
-				if !isLive {
+				if !readsAccount(call) && (call.Resource != "customresourcedefinitions" || call.IsWatch()) {
 					return apitest.Fault{}
 				}
 				select {
@@ -118,6 +114,11 @@ func TestAccountsThatALaggingCacheLacks(t *testing.T) {
 			}
 		})
 	}
+}
+
+// readsAccount reports whether a call reads an account live.
+func readsAccount(call apitest.Call) bool {
+	return call.Resource == "managedserviceaccounts" && call.Query.Has("fieldSelector")
 }
 
 // lateEvents lets accounts be listed, and holds back what comes after that.
@@ -145,12 +146,9 @@ func TestNoRightIsGrantedForAnAccountThatIsGone(t *testing.T) {
 			c, team := w.cluster(w.Name("c")), w.team()
 			account := w.Account(c, "reader", team)
 			token := w.Rotate(account)
-			isLive := func(call apitest.Call) bool {
-				return call.Resource == "managedserviceaccounts" && call.Query.Has("fieldSelector")
-			}
 			caughtUp := make(chan struct{})
 			w.wire.Fail(func(call apitest.Call) apitest.Fault {
-				if isLive(call) && is.unreadable {
+				if readsAccount(call) && is.unreadable {
 					return apitest.Fault{Status: http.StatusInternalServerError, Reason: "InternalError"}
 				}
 				return lateEvents(call, caughtUp)
@@ -171,7 +169,7 @@ func TestNoRightIsGrantedForAnAccountThatIsGone(t *testing.T) {
 			}
 			w.publish(team, c)
 			w.Eventually("the account is read live", func() string {
-				if !slices.ContainsFunc(w.wire.Calls(), isLive) {
+				if !slices.ContainsFunc(w.wire.Calls(), readsAccount) {
 					return "it is not"
 				}
 				return ""
@@ -192,16 +190,11 @@ func TestNoRightIsGrantedForAnAccountThatIsGone(t *testing.T) {
 func TestAnAccountIsReadLiveOnce(t *testing.T) {
 	s := newScene(t)
 	s.settled()
-	other := s.world.team()
-	s.publish(other, s.cluster)
-	apitest.Edit(s.world, s.account, func(a *authv1beta1.ManagedServiceAccount) {
-		a.Annotations[targetAnnotation] = s.team + "," + other
-	})
-	s.holds(other, s.cluster, "reader", s.token)
+	s.copiedAlso(s.world.team())
 	s.settled()
 	reads := 0
 	for _, call := range s.wire.Calls() {
-		if call.Resource == "managedserviceaccounts" && call.Query.Has("fieldSelector") {
+		if readsAccount(call) {
 			reads++
 		}
 	}

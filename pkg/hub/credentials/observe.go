@@ -69,7 +69,7 @@ func (r *Reconciler) observe(
 	if o.account != nil {
 		o.finding, o.current = r.tokens.Current(key, source.ReferenceOf(o.account), now)
 	}
-	if !acting || !o.isFirst() {
+	if !acting || !o.needsFirstCopy() {
 		return o, nil
 	}
 	if granted, err := r.grants.Exists(ctx, grants.Source(key.Namespace)); err != nil || granted {

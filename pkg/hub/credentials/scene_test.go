@@ -44,6 +44,16 @@ func (s *scene) copied() *corev1.Secret {
 	return s.holds(s.team, s.cluster, "reader", s.token)
 }
 
+// copiedAlso makes the account's token be copied to another namespace, too.
+func (s *scene) copiedAlso(other string) {
+	s.T.Helper()
+	s.publish(other, s.cluster)
+	apitest.Edit(s.world, s.account, func(a *authv1beta1.ManagedServiceAccount) {
+		a.Annotations[targetAnnotation] = s.team + "," + other
+	})
+	s.holds(other, s.cluster, "reader", s.token)
+}
+
 // settled waits until the copy holds the token and nothing is wrong.
 func (s *scene) settled() {
 	s.T.Helper()

@@ -180,14 +180,14 @@ func (g *Grants) Ensure(ctx context.Context, grant Grant) error {
 // now.
 func (g *Grants) ensure(ctx context.Context, grant Grant) (made bool, err error) {
 	defer g.lock(grant)()
-	current, err := kube.Get(ctx, g.reader, grant.Key(), &rbacv1.RoleBinding{})
+	current, exists, err := g.find(ctx, grant)
 	switch {
 	case err != nil:
 		return false, err
-	case current != nil && !g.written.IsDeleted(current):
+	case current != nil:
 		return false, g.repair(ctx, grant, current)
-	case g.written.IsAwaited(grant.Key(), g.clock.Now()):
-		return false, nil // created, and not in the cache yet
+	case exists:
+		return false, nil
 	}
 	if err := g.brake.Check(grant, kube.Rewrite, "", g.clock.Now()); err != nil {
 		return false, err
@@ -211,12 +211,21 @@ func (g *Grants) ensure(ctx context.Context, grant Grant) (made bool, err error)
 
 // Exists reports whether a grant's RoleBinding is in the cache, or was created and is not there yet.
 func (g *Grants) Exists(ctx context.Context, grant Grant) (bool, error) {
-	current, err := kube.Get(ctx, g.reader, grant.Key(), &rbacv1.RoleBinding{})
+	_, exists, err := g.find(ctx, grant)
+	return exists, err
+}
+
+// find returns a grant's cached RoleBinding, unless this process has deleted it. One that it has created exists,
+// even if the cache does not show it yet.
+func (g *Grants) find(ctx context.Context, grant Grant) (current *rbacv1.RoleBinding, exists bool, err error) {
+	current, err = kube.Get(ctx, g.reader, grant.Key(), &rbacv1.RoleBinding{})
 	if err != nil {
-		return false, err
+		return nil, false, err
 	}
-	isThere := current != nil && !g.written.IsDeleted(current)
-	return isThere || g.written.IsAwaited(grant.Key(), g.clock.Now()), nil
+	if current != nil && !g.written.IsDeleted(current) {
+		return current, true, nil
+	}
+	return nil, g.written.IsAwaited(grant.Key(), g.clock.Now()), nil
 }
 
 // repair repairs the subjects of a RoleBinding, unless it was just written and the cache
