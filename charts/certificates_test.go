@@ -86,7 +86,7 @@ func (a *asked) encode(t *testing.T) []byte {
 	return der
 }
 
-// approver compares the policy with the manager's own judgement. It reads as the administrator,
+// approver compares the policy with the manager's own decision. It reads as the administrator,
 // because the manager reads from its cache.
 type approver struct {
 	*installed
@@ -122,9 +122,9 @@ func (a *approver) approve(t *testing.T, request *certificatesv1.CertificateSign
 	return a.manager.SubResource("approval").Update(t.Context(), request, client.DryRunAll)
 }
 
-// judges reports whether the manager approves a request by its own judgement. Those of other addons
-// it does not see.
-func (a *approver) judges(t *testing.T, request *certificatesv1.CertificateSigningRequest) bool {
+// managerApproves reports whether the manager approves a request by its own rules. Those of other
+// addons it does not see.
+func (a *approver) managerApproves(t *testing.T, request *certificatesv1.CertificateSigningRequest) bool {
 	t.Helper()
 	if request.Labels["open-cluster-management.io/addon-name"] != ocmtest.AddonName {
 		return false
@@ -272,8 +272,8 @@ func testTheManagerMayApproveOnlyAgents(t *testing.T) {
 		t.Helper()
 		made := a.ask(t, request)
 		checkAttempt(t, a.approve(t, made), message)
-		if got, want := a.judges(t, made), message == "" && !managerOnly; got != want {
-			t.Errorf("the manager's own judgement: approved is %t", got)
+		if got, want := a.managerApproves(t, made), message == "" && !managerOnly; got != want {
+			t.Errorf("the manager's own decision: approved is %t", got)
 		}
 	}
 	t.Run("what the approval changes in addition", func(t *testing.T) {

@@ -164,8 +164,8 @@ func (s *shell) runsIn(a *addonv1beta1.ManagedClusterAddOn, zone string) {
 	})
 }
 
-// passing lists the fields that differ between repeated writes.
-var passing = regexp.MustCompile(`"resourceVersion":"[0-9]+"|"[0-9-]+T[0-9:]+Z"`)
+// changing lists the fields that differ between repeated writes.
+var changing = regexp.MustCompile(`"resourceVersion":"[0-9]+"|"[0-9-]+T[0-9:]+Z"`)
 
 // addonWrites lists the manager's writes to an addon. A write that was repeated after a
 // conflict counts once.
@@ -176,7 +176,7 @@ func (s *shell) addonWrites(a *addonv1beta1.ManagedClusterAddOn) []string {
 	for _, call := range s.wire.Writes("managedclusteraddons", "managedclusteraddons/status") {
 		what := call.Method // the finalizers, with all of the addon
 		if what != http.MethodPut {
-			what += " " + passing.ReplaceAllString(call.Body, "")
+			what += " " + changing.ReplaceAllString(call.Body, "")
 		}
 		if call.Mentions("/namespaces/"+a.Namespace+"/") && !seen[what] {
 			seen[what] = true

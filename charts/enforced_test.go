@@ -57,7 +57,7 @@ func TestTheManagerKnowsThePolicies(t *testing.T) {
 				continue
 			}
 			want = append(want, policy.Name)
-			if problem := policy.Judge(found[policy.Name], bindings[policy.Name], hubtest.Namespace); problem != "" {
+			if problem := policy.Validate(found[policy.Name], bindings[policy.Name], hubtest.Namespace); problem != "" {
 				t.Errorf("with values %q, %s: %s", values, policy.Name, problem)
 			}
 		}

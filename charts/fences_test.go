@@ -292,7 +292,7 @@ func testTheManagerMaySendClustersOnlyItsAgents(t *testing.T) {
 		other := workOf(t, cluster)
 		other.SetName("another")
 		if err := apitest.NewClient(t, user, ocmtest.Scheme()).Create(t.Context(), other); !apierrors.IsForbidden(err) {
-			t.Errorf("the manager is told %v", err)
+			t.Errorf("the manager gets %v", err)
 		}
 	})
 	t.Run("other clients are not restricted", func(*testing.T) {
@@ -699,9 +699,9 @@ func checkAttempt(t *testing.T, err error, message string) {
 	t.Helper()
 	switch {
 	case message == "" && err != nil:
-		t.Errorf("the manager is told %v", err)
+		t.Errorf("the manager gets %v", err)
 	case message != "" && !isRefused(err, message):
-		t.Errorf("the manager is told %v, want a refusal with %q", err, message)
+		t.Errorf("the manager gets %v, want a refusal with %q", err, message)
 	}
 }
 

@@ -215,7 +215,7 @@ func testTheManagerMayBindNothingElse(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			err := p.bindAsManager(attempt.in, attempt.binding)
 			if !isRefused(err, attempt.by) {
-				t.Errorf("the manager is told %v, want a refusal by %q", err, attempt.by)
+				t.Errorf("the manager gets %v, want a refusal by %q", err, attempt.by)
 			}
 		})
 	}
@@ -227,7 +227,7 @@ func testTheManagerMayBindNothingElse(t *testing.T) {
 		)
 		err := p.manager.Patch(t.Context(), made, patch)
 		if !isRefused(err, either) {
-			t.Errorf("the manager is told %v", err)
+			t.Errorf("the manager gets %v", err)
 		}
 	})
 	t.Run("everywhere at once", func(t *testing.T) {
@@ -236,7 +236,7 @@ func testTheManagerMayBindNothingElse(t *testing.T) {
 			RoleRef:    own(tokenTarget).RoleRef, Subjects: own(tokenTarget).Subjects,
 		})
 		if !apierrors.IsForbidden(err) {
-			t.Errorf("the manager is told %v", err)
+			t.Errorf("the manager gets %v", err)
 		}
 	})
 	t.Run("other clients are not restricted", func(*testing.T) {
@@ -311,7 +311,7 @@ func testTheManagerMayWriteNoRole(t *testing.T) {
 		"deleting one": p.manager.Delete(t.Context(), theirs),
 	} {
 		if !apierrors.IsForbidden(err) {
-			t.Errorf("%s: the manager is told %v", what, err)
+			t.Errorf("%s: the manager gets %v", what, err)
 		}
 	}
 }

@@ -144,15 +144,15 @@ func testTheManagerReadsNothingOfOthers(t *testing.T) {
 			}}},
 		} {
 			if err := watching.List(t.Context(), kind.list, selected...); !apierrors.IsForbidden(err) {
-				t.Errorf("listing %T %s: the manager is told %v", kind.list, name, err)
+				t.Errorf("listing %T %s: the manager gets %v", kind.list, name, err)
 			}
 			if _, err := watching.Watch(t.Context(), kind.list, selected...); !apierrors.IsForbidden(err) {
-				t.Errorf("watching %T %s: the manager is told %v", kind.list, name, err)
+				t.Errorf("watching %T %s: the manager gets %v", kind.list, name, err)
 			}
 		}
 		err = watching.Get(t.Context(), client.ObjectKey{Namespace: cluster, Name: "theirs"}, kind.object)
 		if !apierrors.IsForbidden(err) {
-			t.Errorf("getting another's %T: the manager is told %v", kind.object, err)
+			t.Errorf("getting another's %T: the manager gets %v", kind.object, err)
 		}
 		for _, name := range kind.own {
 			apitest.Must(t, watching.List(t.Context(), kind.list, client.MatchingFields{"metadata.name": name}))

@@ -182,14 +182,14 @@ func testNoWayAroundThePolicies(t *testing.T) {
 				if refused {
 					continue
 				}
-				t.Errorf("%s: the manager is told %v", name, err)
+				t.Errorf("%s: the manager gets %v", name, err)
 			}
 			for name, err := range map[string]error{
 				"create": impersonating.Create(ctx, merged(elsewhere(decode()))),
 				"patch":  impersonating.Patch(ctx, decode(), client.RawPatch(types.MergePatchType, []byte(way.merge))),
 			} {
 				if !apierrors.IsForbidden(err) {
-					t.Errorf("%s as the administrator: the manager is told %v", name, err)
+					t.Errorf("%s as the administrator: the manager gets %v", name, err)
 				}
 			}
 		})

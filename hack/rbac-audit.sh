@@ -13,7 +13,7 @@ if [ -z "${LOGS:-}" ]; then
 	FLEET_AUDIT=$LOGS SKIP='^TestUpgradeAndRollback$' hack/test.sh e2e
 fi
 mkdir -p "$out"
-# The namespace is that of fleets, whose logs are judged.
+# The namespace is that of fleets, whose logs are checked.
 go -C test/fleet run ./cmd/fleet helm -- template ci "$PWD/charts/cluster-inventory" \
 	--namespace open-cluster-management |
 	go run ./hack/rbacaudit -docs docs/security.md -logs "$LOGS" | tee "$out/report.txt"

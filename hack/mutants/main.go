@@ -62,7 +62,8 @@ var targets = []target{
 			"changes.go": {"track", "allow"},
 			"choice.go":  {"Choice", "Leaving", "leftMoving"},
 			"live.go": {
-				"confirm", "isPieced", "confirmed", "decideLive", "Granted", "granted", "readRegistration", "liveInstalls",
+				"confirm", "isPieced", "confirmDefinitions", "recheckNo", "ConfirmYes", "recheckYes", "readRegistration",
+				"liveInstalls",
 			},
 			"observe.go": {"observeAbsence"},
 			"pair.go":    {"Observe", "Settle", "Selected", "settle", "remember"},
@@ -99,44 +100,44 @@ type reason struct {
 
 // The kinds of reasons.
 const (
-	lacking = "the small world lacks it"
+	absent  = "the small world lacks it"
 	wording = "it only words a message"
 	cheaper = "it only saves time, reads or writes"
 	implied = "another condition says the same, or the result is the same in the end"
 )
 
 var reasons = []reason{
-	{`[lL]agging|[lL]ags`, lacking, "no cache is older than the process"},
-	{`IsOlder`, lacking, "CRDs are not all recreated together; otherwise their ages show a restore"},
-	{`numberOf`, lacking, "the names of fewer than ten slices sort like their numbers"},
-	{`InInventory`, lacking, "it decides about the content of profiles, and for how long an absence is remembered"},
-	{`Choosing|Hiding|hiding|[mM]ayHide|ReadSlices|live\.Slices|leftMoving .left > 0`, lacking,
+	{`[lL]agging|[lL]ags`, absent, "no cache is older than the process"},
+	{`IsOlder`, absent, "CRDs are not all recreated together; otherwise their ages show a restore"},
+	{`numberOf`, absent, "the names of fewer than ten slices sort like their numbers"},
+	{`InInventory`, absent, "it decides about the content of profiles, and for how long an absence is remembered"},
+	{`Choosing|Hiding|hiding|[mM]ayHide|ReadSlices|live\.Slices|leftMoving .left > 0`, absent,
 		"no cluster is chosen again between the end of its absence and the live read of its slices"},
 	{` settle .*(err|wait|memory\.Settling|IsUnchosen)|leftMoving .*!ok|Selected .*Undecided|` +
-		` granted .(!kube\.IsNewer|now == before)`, lacking,
+		` recheckYes .(!kube\.IsNewer|now == before)`, absent,
 		"no event arrives during a reconciliation, and no read fails"},
-	{` decisions .*(m\.Vanished|AbsenceCounts)`, lacking,
+	{` decisions .*(m\.Vanished|AbsenceCounts)`, absent,
 		"no Placement vanishes for less than ten seconds while another one is left in its namespace"},
-	{`liveInstalls|ReadInstalls|standing\.hides|live\.Installs|m\.Uninstalled, longest| addon .!standing\.MayReturn.$|` +
-		` Of .(decided\.hides|p != nil)`, lacking,
+	{`liveInstalls|ReadInstalls|install\.hides|live\.Installs|m\.Uninstalled, longest| addon .!install\.MayReturn.$|` +
+		` Of .(decided\.hides|p != nil)`, absent,
 		"the slices of the install strategy's Placement are not full, so nothing is read live"},
 	{`draining|paused|o\.unknown|RequireTarget|named\.Is|ErrProfilesUnserved|IsUncached|isNamespace|MaxNameBytes|t\.err`,
-		lacking, "no cleanup, no second syncer, no account without namespaces, and no bad name or read"},
-	{`observeDefinition .(isIncomplete|!o\.restoring|acting|err != nil|o\.restoring)`, lacking,
+		absent, "no cleanup, no second syncer, no account without namespaces, and no bad name or read"},
+	{`observeDefinition .(isIncomplete|!o\.restoring|acting|err != nil|o\.restoring)`, absent,
 		"no cache is older than the process, and no read fails"},
-	{`observeTarget .(isThere|acting)`, lacking, "the rival has no copy whose withdrawal must wait"},
+	{`observeTarget .(isThere|acting)`, absent, "the rival has no copy whose withdrawal must wait"},
 	{`Selected .result\.Answer != rule\.No`, cheaper,
 		"it only says when to look again; of an API that is not served, nothing is selected before"},
-	{`served|d\.started|Refer .!known|referring .err == nil`, lacking,
+	{`served|d\.started|Refer .!known|referring .err == nil`, absent,
 		"PlacementDecisions are served and known from the start"},
 	{`mayAttempt|mayHold|takesAway|isFound|unconfirmed skips|!r\.unconfirmed`, cheaper,
 		"it orders work, or repeats an attempt that failed"},
-	{`countedEnd|found\.Next`, lacking, "no token expires"},
-	{`grantsOf .(mayCopy|exists.$|d\.action == maintain|p\.token == )`, lacking,
+	{`countedEnd|found\.Next`, absent, "no token expires"},
+	{`grantsOf .(mayCopy|exists.$|d\.action == maintain|p\.token == )`, absent,
 		"a right that is missing is granted again before it is used"},
-	{`movesOut`, lacking, "no Placement has two slices of references"},
-	{`ChosenClusters .*Index`, lacking, "no cluster is in two groups"},
-	{`Choice .(err != nil|o\.Placement == nil|live != nil)`, lacking, "no cache is older than the process; no read fails"},
+	{`movesOut`, absent, "no Placement has two slices of references"},
+	{`ChosenClusters .*Index`, absent, "no cluster is in two groups"},
+	{`Choice .(err != nil|o\.Placement == nil|live != nil)`, absent, "no cache is older than the process; no read fails"},
 
 	{`generalProblems|interestedBindings|decideFinally .found\.Problem|reason|uncounted|contested|silent|` +
 		`o\.account != nil|maxReasons|more > 0|reportedIn|bindingsAnswer .*union == No`, wording,
@@ -154,12 +155,12 @@ var reasons = []reason{
 	{`isUnconfirmed|unconfirmed`, implied, "a copy that may stay may as well be up to date, as far as the hub is known"},
 	{`decide_layout\.go:\d+ (layoutOf|rangeOf|mayMove .l\.unlike)|MayMove .*surplus|MayMove .!p\.spans|IsGrouped`,
 		implied, "slices that are taken for unfinished only keep a profile for longer, at most two minutes"},
-	{`confirmed .result\.Going`, implied,
+	{`confirmDefinitions .result\.Going`, implied,
 		"while objects may be restored, the rule itself says Unknown, and the cache was filled from another CRD"},
 	{`grantsOf .p\.token != refused`, implied,
 		"the copies of a refused token are withdrawn, and so is the right to them"},
-	{`observeAbsence .!rule\.IsUnchosen`, lacking, "no addon goes while the CRD of Placements is restored"},
-	{`IsUnchosen .r\.ByAddon`, lacking, "no cluster is losing its addon while it is between two slices"},
+	{`observeAbsence .!rule\.IsUnchosen`, absent, "no addon goes while the CRD of Placements is restored"},
+	{`IsUnchosen .r\.ByAddon`, absent, "no cluster is losing its addon while it is between two slices"},
 	{`Selected .result\.Answer == rule\.Yes`, implied,
 		"a copy is created only beside a profile, whose creation waits for Placements that have just vanished"},
 	{`Selected .(err == nil|result\.Answer != rule\.Yes|r\.changes|undecided)`, cheaper,

@@ -46,13 +46,13 @@ func run(args []string, chart io.Reader, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	findings := judgeGrants(grants, known)
+	findings := validateGrants(grants, known)
 	if *logs != "" {
 		used, err := readLogs(*logs, releaseNamespace(objects))
 		if err != nil {
 			return err
 		}
-		rows, more := judgeUse(grants, used, known)
+		rows, more := compareUse(grants, used, known)
 		findings = append(findings, more...)
 		if err := report(out, rows, used, known); err != nil {
 			return err

@@ -21,7 +21,7 @@ const root = "../.."
 func TestTheTableOfRightsIsThatOfChartAndManifests(t *testing.T) {
 	grants, err := allGrants(hubtest.MustRender(t, ""))
 	apitest.Must(t, err)
-	if findings := judgeGrants(grants, known); len(findings) > 0 {
+	if findings := validateGrants(grants, known); len(findings) > 0 {
 		t.Errorf("rights: %s", strings.Join(findings, "\n"))
 	}
 	var byValue []grant

@@ -32,8 +32,8 @@ func TestOthersConsumersRunOnlyOnRequest(t *testing.T) {
 	}
 }
 
-// told returns how often the suites run each journey: all journeys by their package and name.
-func told(t *testing.T, suites ...suite) map[string]int {
+// storiesIn returns how often the suites run each journey: all journeys by their package and name.
+func storiesIn(t *testing.T, suites ...suite) map[string]int {
 	t.Helper()
 	runs := map[string]int{}
 	for _, s := range suites {
@@ -86,7 +86,7 @@ func journeysOf(t *testing.T, mode string) map[string]int {
 			suites = append(suites, s)
 		}
 	}
-	return told(t, suites...)
+	return storiesIn(t, suites...)
 }
 
 // Only e2e runs all journeys but those of others' consumers; test runs all but those that are
@@ -94,7 +94,7 @@ func journeysOf(t *testing.T, mode string) map[string]int {
 func TestJourneysRunOnce(t *testing.T) {
 	t.Chdir("../..")
 	whole := map[string]int{}
-	for journey := range told(t, suite{module: "test/e2e", packages: []string{"./journeys/..."}}) {
+	for journey := range storiesIn(t, suite{module: "test/e2e", packages: []string{"./journeys/..."}}) {
 		if !strings.HasPrefix(journey, "consumers ") {
 			whole[journey] = 1
 		}
@@ -117,7 +117,7 @@ func TestJourneysRunOnce(t *testing.T) {
 }
 
 // A journey is left out only if a test that runs tells its story.
-func TestEveryRepeatedStoryIsToldByATest(t *testing.T) {
+func TestEveryRepeatedStoryHasATest(t *testing.T) {
 	t.Chdir("../..")
 	whole, short := journeysOf(t, "e2e"), journeysOf(t, "all")
 	named := func(journeys map[string]int, name string) bool {

@@ -163,14 +163,14 @@ func accessIsLegal(p *inventoryv1alpha1.ClusterProfile) []string {
 		problems = append(problems, fmt.Sprintf("there are %d", len(providers)))
 	}
 	for _, provider := range providers {
-		for _, problem := range judgeAccess(provider) {
+		for _, problem := range checkAccess(provider) {
 			problems = append(problems, fmt.Sprintf("%q: %s", provider.Name, problem))
 		}
 	}
 	return problems
 }
 
-func judgeAccess(provider inventoryv1alpha1.AccessProvider) []string {
+func checkAccess(provider inventoryv1alpha1.AccessProvider) []string {
 	var problems []string
 	if provider.Name == "" || len(provider.Name) > maxAccessNameBytes {
 		problems = append(problems, fmt.Sprintf("its name has %d bytes", len(provider.Name)))

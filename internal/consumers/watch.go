@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Watch judges every version of the profiles of a namespace, including existing ones.
+// Watch validates every version of the profiles of a namespace, including existing ones.
 type Watch struct {
 	watcher watch.Interface
 	ended   chan struct{}
@@ -37,7 +37,7 @@ func Follow(ctx context.Context, c client.WithWatch, namespace string) (*Watch, 
 	for i := range list.Items {
 		w.see(&list.Items[i])
 	}
-	for _, problem := range JudgeTogether(list.Items) {
+	for _, problem := range ValidateTogether(list.Items) {
 		w.problems = append(w.problems, errors.New(problem))
 	}
 	var err error
@@ -76,14 +76,14 @@ func (w *Watch) see(profile *Profile) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	key := types.NamespacedName{Namespace: profile.Namespace, Name: profile.Name}
-	for _, problem := range Judge(w.last[key], profile, time.Now()) {
+	for _, problem := range Validate(w.last[key], profile, time.Now()) {
 		w.problems = append(w.problems, fmt.Errorf("%s at version %s: %s", key, profile.ResourceVersion, problem))
 	}
 	w.last[key] = profile
 	w.versions[profile.ResourceVersion] = true
 }
 
-// Saw reports whether a version has been judged.
+// Saw reports whether a version has been validated.
 func (w *Watch) Saw(profile *Profile) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

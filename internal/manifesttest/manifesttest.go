@@ -1,4 +1,4 @@
-// Package manifesttest reads rendered manifests, for tests and for tools that judge them, and
+// Package manifesttest reads rendered manifests, for tests and for tools that check them, and
 // checks the rules for every Pod of the addon, on hub and spoke alike.
 package manifesttest
 

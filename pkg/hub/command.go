@@ -53,15 +53,15 @@ func NewCommand() *cobra.Command {
 // runsOnHub makes a command validate its flags and then do its work on the hub that its flag
 // --kubeconfig names.
 func runsOnHub(
-	cmd *cobra.Command, logs *kube.Log, validate func(*kube.Mistakes), work func(context.Context, *rest.Config) error,
+	cmd *cobra.Command, logs *kube.Log, validate func(*kube.FlagErrors), work func(context.Context, *rest.Config) error,
 ) {
 	kubeconfig := ""
 	addKubeconfigFlag(cmd.Flags(), &kubeconfig)
 	cmd.Args = cobra.NoArgs
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		var mistakes kube.Mistakes
-		validate(&mistakes)
-		if err := mistakes.Err(); err != nil {
+		var errs kube.FlagErrors
+		validate(&errs)
+		if err := errs.Err(); err != nil {
 			return err
 		}
 		cfg, err := kube.Config(kubeconfig)
@@ -81,9 +81,9 @@ func newCheckCommand(logs *kube.Log) *cobra.Command {
 		Long: "Waits until the hub serves what the manager needs, the manager has its rights, and one renews\n" +
 			"the Lease. Run it as the manager's user: the rights that it checks are its own.",
 	}
-	runsOnHub(cmd, logs, func(mistakes *kube.Mistakes) {
-		mistakes.Required("namespace", opts.Namespace)
-		mistakes.Positive("timeout", opts.Timeout)
+	runsOnHub(cmd, logs, func(errs *kube.FlagErrors) {
+		errs.Required("namespace", opts.Namespace)
+		errs.Positive("timeout", opts.Timeout)
 	}, func(ctx context.Context, cfg *rest.Config) error {
 		return check.Run(ctx, cfg, cmd.OutOrStdout(), opts)
 	})
@@ -99,9 +99,9 @@ func newUpgradeCommand(logs *kube.Log) *cobra.Command {
 		Use:   "upgrade-definition",
 		Short: "Replaces an older CustomResourceDefinition AgentRevision on the hub",
 	}
-	runsOnHub(cmd, logs, func(mistakes *kube.Mistakes) {
-		mistakes.Required("file", opts.File)
-		mistakes.Positive("timeout", opts.Timeout)
+	runsOnHub(cmd, logs, func(errs *kube.FlagErrors) {
+		errs.Required("file", opts.File)
+		errs.Positive("timeout", opts.Timeout)
 	}, func(ctx context.Context, cfg *rest.Config) error {
 		return upgrade.Run(ctx, cfg, opts)
 	})
@@ -120,12 +120,12 @@ func newUninstallCommand(logs *kube.Log) *cobra.Command {
 		Use:   "uninstall",
 		Short: "Removes the addon from every cluster and waits until it is gone",
 	}
-	runsOnHub(cmd, logs, func(mistakes *kube.Mistakes) {
-		mistakes.Positive("timeout", opts.Timeout)
-		validateOverride(mistakes, "upstream-gates", gates)
-		mistakes.Required("upstream-registration-clusterrole", opts.RegistrationClusterRole)
-		mistakes.Required("namespace", opts.Namespace)
-		validateCredentialsMode(mistakes, mode)
+	runsOnHub(cmd, logs, func(errs *kube.FlagErrors) {
+		errs.Positive("timeout", opts.Timeout)
+		validateOverride(errs, "upstream-gates", gates)
+		errs.Required("upstream-registration-clusterrole", opts.RegistrationClusterRole)
+		errs.Required("namespace", opts.Namespace)
+		validateCredentialsMode(errs, mode)
 	}, func(ctx context.Context, cfg *rest.Config) error {
 		opts.IsGateOff = func(role *rbacv1.ClusterRole) bool {
 			return upstream.RegistrationVerdict(opts.RegistrationClusterRole, role, true, upstream.Override(gates)).Allowed

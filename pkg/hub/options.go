@@ -150,60 +150,60 @@ var isRegistry = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*(:[0-9]+)?(/[A-Z
 
 // validate returns all invalid values in one error; each names its flag.
 func (o *Options) validate() error {
-	var mistakes kube.Mistakes
+	var errs kube.FlagErrors
 	for _, registry := range o.AgentAllowedRegistries {
 		if !isRegistry.MatchString(registry) {
-			mistakes.Add("allowed-registry", "%q is not a registry or a registry path", registry)
+			errs.Add("allowed-registry", "%q is not a registry or a registry path", registry)
 		}
 	}
-	mistakes.Positive("cleanup-timeout", o.CleanupTimeout)
-	mistakes.Positive("cleanup-job-timeout", o.CleanupJobTimeout)
+	errs.Positive("cleanup-timeout", o.CleanupTimeout)
+	errs.Positive("cleanup-job-timeout", o.CleanupJobTimeout)
 	if o.Workers < 1 {
-		mistakes.Add("workers", "%d is not positive", o.Workers)
+		errs.Add("workers", "%d is not positive", o.Workers)
 	}
 	if o.WorkersPerNamespace < 1 {
-		mistakes.Add("workers-per-namespace", "%d is not positive", o.WorkersPerNamespace)
+		errs.Add("workers-per-namespace", "%d is not positive", o.WorkersPerNamespace)
 	}
-	validateOverride(&mistakes, "upstream-gates", o.UpstreamGates)
-	mistakes.Required("upstream-registration-clusterrole", o.UpstreamRegistrationClusterRole)
-	mistakes.Patterns("label-allow", o.LabelAllow)
+	validateOverride(&errs, "upstream-gates", o.UpstreamGates)
+	errs.Required("upstream-registration-clusterrole", o.UpstreamRegistrationClusterRole)
+	errs.Patterns("label-allow", o.LabelAllow)
 	for _, name := range o.Limits.PropertyLabels {
 		if problem := profiles.LabelProblem(name); problem != "" {
-			mistakes.Add("property-label", "%s", problem)
+			errs.Add("property-label", "%s", problem)
 		}
 	}
-	validateLimit(&mistakes, "max-properties", o.Limits.Properties, mostProperties)
-	validateLimit(&mistakes, "max-property-bytes", o.Limits.PropertyBytes, mostPropertyBytes)
+	validateLimit(&errs, "max-properties", o.Limits.Properties, mostProperties)
+	validateLimit(&errs, "max-property-bytes", o.Limits.PropertyBytes, mostPropertyBytes)
 	if o.WriteInterval < leastWriteInterval || o.WriteInterval > mostWriteInterval {
-		mistakes.Add("profile-write-interval", "%s is not between %s and %s",
+		errs.Add("profile-write-interval", "%s is not between %s and %s",
 			o.WriteInterval, leastWriteInterval, mostWriteInterval)
 	}
-	o.validateCredentials(&mistakes)
-	o.Access.validate(&mistakes)
-	mistakes.Address("health-probe-bind-address", o.HealthProbeBindAddress)
-	o.Metrics.validate(&mistakes)
-	mistakes.Address("pprof-bind-address", o.PprofBindAddress)
+	o.validateCredentials(&errs)
+	o.Access.validate(&errs)
+	errs.Address("health-probe-bind-address", o.HealthProbeBindAddress)
+	o.Metrics.validate(&errs)
+	errs.Address("pprof-bind-address", o.PprofBindAddress)
 	if o.LeaderElect && o.LeaderElectNamespace == "" {
-		mistakes.Add("leader-elect-namespace", "is required when $POD_NAMESPACE is not set")
+		errs.Add("leader-elect-namespace", "is required when $POD_NAMESPACE is not set")
 	}
-	return mistakes.Err()
+	return errs.Err()
 }
 
-func (o *Options) validateCredentials(mistakes *kube.Mistakes) {
-	validateCredentialsMode(mistakes, o.CredentialsMode)
-	validateOverride(mistakes, "credentials-upstream-syncer", o.CredentialsUpstreamSyncer)
+func (o *Options) validateCredentials(errs *kube.FlagErrors) {
+	validateCredentialsMode(errs, o.CredentialsMode)
+	validateOverride(errs, "credentials-upstream-syncer", o.CredentialsUpstreamSyncer)
 	account := o.serviceAccount()
 	if credentials.Mode(o.CredentialsMode) != credentials.ModeDisabled && (account.Namespace == "" || account.Name == "") {
-		mistakes.Add("credentials-service-account",
+		errs.Add("credentials-service-account",
 			"%q is not namespace/name; $POD_NAMESPACE gives the namespace in a pod", o.CredentialsServiceAccount)
 	}
 }
 
-func validateCredentialsMode(mistakes *kube.Mistakes, value string) {
+func validateCredentialsMode(errs *kube.FlagErrors, value string) {
 	switch credentials.Mode(value) {
 	case credentials.ModeEnabled, credentials.ModeDraining, credentials.ModeDisabled:
 	default:
-		mistakes.Add("credentials-mode", "%q is not one of %s, %s, %s",
+		errs.Add("credentials-mode", "%q is not one of %s, %s, %s",
 			value, credentials.ModeEnabled, credentials.ModeDraining, credentials.ModeDisabled)
 	}
 }
@@ -223,15 +223,15 @@ func addUpstreamFlags(flags *pflag.FlagSet, gates, registrationClusterRole *stri
 		"ClusterRole of OCM's registration controller, which shows whether that gate is on")
 }
 
-func validateLimit(mistakes *kube.Mistakes, flag string, value, most int) {
+func validateLimit(errs *kube.FlagErrors, flag string, value, most int) {
 	if value < 1 || value > most {
-		mistakes.Add(flag, "%d is not between 1 and %d", value, most)
+		errs.Add(flag, "%d is not between 1 and %d", value, most)
 	}
 }
 
-func validateOverride(mistakes *kube.Mistakes, flag, value string) {
+func validateOverride(errs *kube.FlagErrors, flag, value string) {
 	if o := upstream.Override(value); o != upstream.OverrideNone && o != upstream.OverrideOff {
-		mistakes.Add(flag, "%q is neither %q nor %q", value, upstream.OverrideNone, upstream.OverrideOff)
+		errs.Add(flag, "%q is neither %q nor %q", value, upstream.OverrideNone, upstream.OverrideOff)
 	}
 }
 

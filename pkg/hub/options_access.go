@@ -39,18 +39,18 @@ func (o *AccessOptions) addFlags(flags *pflag.FlagSet) {
 }
 
 // validate collects all invalid values, and reads the CA file.
-func (o *AccessOptions) validate(mistakes *kube.Mistakes) {
+func (o *AccessOptions) validate(errs *kube.FlagErrors) {
 	if problems := validation.IsDNS1123Label(o.Namespace); len(problems) > 0 {
-		mistakes.Add("access-cluster-proxy-namespace",
+		errs.Add("access-cluster-proxy-namespace",
 			"%q is not a namespace name: %s", o.Namespace, problems[0])
 	}
 	if problems := validation.IsDNS1123Subdomain(o.Configuration); len(problems) > 0 {
-		mistakes.Add("access-cluster-proxy-configuration",
+		errs.Add("access-cluster-proxy-configuration",
 			"%q is not a name: %s", o.Configuration, problems[0])
 	}
 	if o.URL != "" {
 		if err := access.CheckURL(o.URL); err != nil {
-			mistakes.Add("access-cluster-proxy-url", "%q %v", o.URL, err)
+			errs.Add("access-cluster-proxy-url", "%q %v", o.URL, err)
 		}
 	}
 	if o.CAFile == "" {
@@ -58,10 +58,10 @@ func (o *AccessOptions) validate(mistakes *kube.Mistakes) {
 	}
 	text, err := os.ReadFile(o.CAFile)
 	if err != nil {
-		mistakes.Add("access-cluster-proxy-ca-file", "%v", err)
+		errs.Add("access-cluster-proxy-ca-file", "%v", err)
 		return
 	}
 	if o.CABundle, err = access.ParseCA(text); err != nil {
-		mistakes.Add("access-cluster-proxy-ca-file", "%q %v", o.CAFile, err)
+		errs.Add("access-cluster-proxy-ca-file", "%q %v", o.CAFile, err)
 	}
 }

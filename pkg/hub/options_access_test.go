@@ -65,10 +65,10 @@ func TestAccessOptionsErrorsNameTheFlag(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o := newAccessOptions()
 			test.change(&o)
-			var mistakes kube.Mistakes
-			o.validate(&mistakes)
+			var errs kube.FlagErrors
+			o.validate(&errs)
 			got := ""
-			if err := mistakes.Err(); err != nil {
+			if err := errs.Err(); err != nil {
 				got = err.Error()
 			}
 			if got != test.want {

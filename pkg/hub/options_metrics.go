@@ -33,19 +33,19 @@ func (o *MetricsOptions) addFlags(flags *pflag.FlagSet) {
 		"add the label namespace to the metrics of profiles; there may be thousands of namespaces")
 }
 
-func (o *MetricsOptions) validate(mistakes *kube.Mistakes) {
-	mistakes.Address("metrics-bind-address", o.BindAddress)
+func (o *MetricsOptions) validate(errs *kube.FlagErrors) {
+	errs.Address("metrics-bind-address", o.BindAddress)
 	if o.CertDir == "" {
 		return
 	}
 	if !o.Secure {
-		mistakes.Add("metrics-cert-dir", "has no effect with --metrics-secure=false")
+		errs.Add("metrics-cert-dir", "has no effect with --metrics-secure=false")
 		return
 	}
 	for _, name := range []string{"tls.crt", "tls.key"} {
 		// Without them the server would create a self-signed certificate.
 		if _, err := os.Stat(filepath.Join(o.CertDir, name)); err != nil {
-			mistakes.Add("metrics-cert-dir", "%v", err)
+			errs.Add("metrics-cert-dir", "%v", err)
 		}
 	}
 }

@@ -19,7 +19,7 @@ import (
 
 // Exit codes of the process.
 const (
-	// ExitOK: all is well, or there is nothing to judge.
+	// ExitOK: all is well, or there is nothing to check.
 	ExitOK = 0
 	// ExitMissing: something is missing or would change; stdout says what.
 	ExitMissing = 1

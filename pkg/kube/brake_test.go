@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// fight is contention between another client that changes an object, and a controller that
+// contention is that between another client, which changes an object, and a controller that
 // repairs it.
-type fight struct {
+type contention struct {
 	*testing.T
 	brake   Brake[string]
 	now     time.Time
@@ -18,11 +18,11 @@ type fight struct {
 	writes  int
 }
 
-func newFight(t *testing.T) *fight {
-	return &fight{T: t, now: time.Unix(1_000_000, 0), version: 1, last: 1}
+func newContention(t *testing.T) *contention {
+	return &contention{T: t, now: time.Unix(1_000_000, 0), version: 1, last: 1}
 }
 
-func (f *fight) at() string {
+func (f *contention) at() string {
 	if f.version == 0 {
 		return ""
 	}
@@ -30,15 +30,15 @@ func (f *fight) at() string {
 }
 
 // foreign is a change by another client.
-func (f *fight) foreign() { f.change() }
+func (f *contention) foreign() { f.change() }
 
-func (f *fight) change() {
+func (f *contention) change() {
 	f.last++
 	f.version = f.last
 }
 
 // own is an attempt to write. It returns how long to wait instead.
-func (f *fight) own(what Write) time.Duration {
+func (f *contention) own(what Write) time.Duration {
 	f.Helper()
 	var contested *ContestedError
 	if err := f.brake.Check("object", what, f.at(), f.now); errors.As(err, &contested) {
@@ -53,12 +53,12 @@ func (f *fight) own(what Write) time.Duration {
 
 func TestBrake(t *testing.T) {
 	for name, test := range map[string]struct {
-		during func(f *fight)
+		during func(f *contention)
 		writes int
 		wait   time.Duration // of one more repair
 	}{
 		"own writes are never bounded": {
-			during: func(f *fight) {
+			during: func(f *contention) {
 				for range 1000 {
 					f.own(Rewrite)
 				}
@@ -66,7 +66,7 @@ func TestBrake(t *testing.T) {
 			writes: 1000,
 		},
 		"ten repairs are not either": {
-			during: func(f *fight) {
+			during: func(f *contention) {
 				for range 10 {
 					f.foreign()
 					f.own(Rewrite)
@@ -75,7 +75,7 @@ func TestBrake(t *testing.T) {
 			writes: 10, wait: 10 * time.Second,
 		},
 		"of a minute's changes, 50 in each second, ten are repaired at once and then one in ten seconds": {
-			during: func(f *fight) {
+			during: func(f *contention) {
 				for range 60 * 50 {
 					f.foreign()
 					f.own(Rewrite)
@@ -85,7 +85,7 @@ func TestBrake(t *testing.T) {
 			writes: 10 + 5,
 		},
 		"a late attempt counts": {
-			during: func(f *fight) {
+			during: func(f *contention) {
 				for range 10 {
 					f.foreign()
 					f.brake.Lost("object", Rewrite, f.at(), f.now)
@@ -94,7 +94,7 @@ func TestBrake(t *testing.T) {
 			wait: 10 * time.Second,
 		},
 		"a slow change is always repaired": {
-			during: func(f *fight) {
+			during: func(f *contention) {
 				for range 100 {
 					f.foreign()
 					f.own(Rewrite)
@@ -104,7 +104,7 @@ func TestBrake(t *testing.T) {
 			writes: 100,
 		},
 		"a removal has its own allowance": {
-			during: func(f *fight) {
+			during: func(f *contention) {
 				for range 20 {
 					f.foreign()
 					f.own(Rewrite)
@@ -116,7 +116,7 @@ func TestBrake(t *testing.T) {
 			writes: 11, wait: 10 * time.Second,
 		},
 		"an object that another client deletes again and again": {
-			during: func(f *fight) {
+			during: func(f *contention) {
 				for range 20 {
 					f.version = 0
 					f.own(Rewrite)
@@ -126,7 +126,7 @@ func TestBrake(t *testing.T) {
 			wait:   10 * time.Second,
 		},
 		"an object that this process deletes and creates": {
-			during: func(f *fight) {
+			during: func(f *contention) {
 				for range 20 {
 					f.own(Rewrite)
 					f.brake.Wrote("object", Remove, f.at(), "", f.now)
@@ -136,7 +136,7 @@ func TestBrake(t *testing.T) {
 			writes: 20,
 		},
 		"a webhook that changes each write": {
-			during: func(f *fight) {
+			during: func(f *contention) {
 				for range 20 {
 					if f.brake.Check("object", Rewrite, f.at(), f.now) == nil {
 						before := f.at()
@@ -150,7 +150,7 @@ func TestBrake(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newFight(t)
+			f := newContention(t)
 			test.during(f)
 			if f.writes != test.writes {
 				t.Errorf("%d writes, want %d", f.writes, test.writes)
@@ -164,7 +164,7 @@ func TestBrake(t *testing.T) {
 }
 
 func TestBrakeReportsContentionOnceUntilItEnds(t *testing.T) {
-	f := newFight(t)
+	f := newContention(t)
 	for range RepairsAtOnce {
 		f.foreign()
 		f.own(Rewrite)
@@ -195,7 +195,7 @@ func TestBrakeReportsContentionOnceUntilItEnds(t *testing.T) {
 }
 
 func TestBrakeForgetsRestedStates(t *testing.T) {
-	f := newFight(t)
+	f := newContention(t)
 	for i := range 1000 {
 		f.brake.Wrote(strconv.Itoa(i), Rewrite, "", "1", f.now)
 	}
@@ -208,7 +208,7 @@ func TestBrakeForgetsRestedStates(t *testing.T) {
 
 // change tries, as a controller does, to write a change that needs some requests. It returns
 // how long to wait instead.
-func (f *fight) changes(requests int) time.Duration {
+func (f *contention) changes(requests int) time.Duration {
 	f.Helper()
 	var held *HeldBackError
 	if err := f.brake.CheckBudget("object", f.at(), f.now); errors.As(err, &held) {
@@ -226,12 +226,12 @@ func (f *fight) changes(requests int) time.Duration {
 func TestABudgetForEachObject(t *testing.T) {
 	const every = 5 * time.Second
 	for name, test := range map[string]struct {
-		during func(f *fight)
+		during func(f *contention)
 		writes int
 		wait   time.Duration // of one more change
 	}{
 		"ten changes are written at once": {
-			during: func(f *fight) {
+			during: func(f *contention) {
 				for range 10 {
 					f.changes(1)
 				}
@@ -239,7 +239,7 @@ func TestABudgetForEachObject(t *testing.T) {
 			writes: 10, wait: every,
 		},
 		"of a minute's changes, 50 in each second, ten are written at once and then one in each interval": {
-			during: func(f *fight) {
+			during: func(f *contention) {
 				for range 60 * 50 {
 					f.changes(1)
 					f.now = f.now.Add(20 * time.Millisecond)
@@ -248,7 +248,7 @@ func TestABudgetForEachObject(t *testing.T) {
 			writes: 10 + 11,
 		},
 		"a change of two requests takes two turns, but is not cut in two": {
-			during: func(f *fight) {
+			during: func(f *contention) {
 				for range 60 * 50 {
 					f.changes(2)
 					f.now = f.now.Add(20 * time.Millisecond)
@@ -257,7 +257,7 @@ func TestABudgetForEachObject(t *testing.T) {
 			writes: 10 + 12, wait: every,
 		},
 		"a slow change is always written": {
-			during: func(f *fight) {
+			during: func(f *contention) {
 				for range 100 {
 					f.changes(1)
 					f.now = f.now.Add(every)
@@ -266,7 +266,7 @@ func TestABudgetForEachObject(t *testing.T) {
 			writes: 100,
 		},
 		"an urgent change neither waits nor counts": {
-			during: func(f *fight) {
+			during: func(f *contention) {
 				for range 100 {
 					f.own(Urgent)
 				}
@@ -274,7 +274,7 @@ func TestABudgetForEachObject(t *testing.T) {
 			writes: 100,
 		},
 		"nor does a removal, though the next creation counts": {
-			during: func(f *fight) {
+			during: func(f *contention) {
 				for range 5 {
 					f.changes(1)
 					f.brake.Wrote("object", Remove, f.at(), "", f.now)
@@ -284,7 +284,7 @@ func TestABudgetForEachObject(t *testing.T) {
 			writes: 5,
 		},
 		"nor does a repair, which has its own allowance": {
-			during: func(f *fight) {
+			during: func(f *contention) {
 				for range 10 {
 					f.changes(1)
 				}
@@ -298,7 +298,7 @@ func TestABudgetForEachObject(t *testing.T) {
 			writes: 10 + 9, wait: every,
 		},
 		"no long wait after the clock was set back": {
-			during: func(f *fight) {
+			during: func(f *contention) {
 				for range 10 {
 					f.changes(1)
 				}
@@ -308,7 +308,7 @@ func TestABudgetForEachObject(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newFight(t)
+			f := newContention(t)
 			f.brake.Every = every
 			f.brake.Wrote("object", Urgent, "", f.at(), f.now) // what follows is no repair
 			test.during(f)
@@ -327,7 +327,7 @@ func TestABudgetForEachObject(t *testing.T) {
 func TestHowLongAnObjectIsHeldBack(t *testing.T) {
 	for name, every := range map[string]time.Duration{"1s": time.Second, "30s": 30 * time.Second} {
 		t.Run(name, func(t *testing.T) {
-			f := newFight(t)
+			f := newContention(t)
 			f.brake.Every = every
 			f.brake.Wrote("object", Urgent, "", f.at(), f.now)
 			for range 30 {
@@ -362,7 +362,7 @@ func TestHowLongAnObjectIsHeldBack(t *testing.T) {
 
 // Ten thousand clusters in ten namespaces change now and then.
 func TestABrakeForgetsObjectsWithFullBudgets(t *testing.T) {
-	f := newFight(t)
+	f := newContention(t)
 	f.brake.Every = 30 * time.Second
 	for i := range 100_000 {
 		f.brake.Wrote(strconv.Itoa(i), Rewrite, "", "1", f.now)

@@ -19,8 +19,8 @@ func (s *Subscribers[T]) Subscribe(changed func(T)) {
 // Any reports whether there are any.
 func (s *Subscribers[T]) Any() bool { return len(s.present()) > 0 }
 
-// Tell calls all of them with a change.
-func (s *Subscribers[T]) Tell(change T) {
+// Notify calls all of them with a change.
+func (s *Subscribers[T]) Notify(change T) {
 	for _, changed := range s.present() {
 		changed(change)
 	}

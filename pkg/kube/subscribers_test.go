@@ -6,25 +6,25 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestSubscribersAreToldInOrder(t *testing.T) {
+func TestSubscribersAreNotifiedInOrder(t *testing.T) {
 	var s Subscribers[string]
-	s.Tell("nobody hears this")
+	s.Notify("unheard")
 	if s.Any() {
 		t.Error("there is one at the start")
 	}
-	var told []string
+	var notified []string
 	s.Subscribe(func(change string) {
-		told = append(told, "first "+change)
-		s.Subscribe(func(change string) { told = append(told, "late "+change) }) // it waits for nothing
+		notified = append(notified, "first "+change)
+		s.Subscribe(func(change string) { notified = append(notified, "late "+change) }) // it waits for nothing
 	})
-	s.Subscribe(func(change string) { told = append(told, "second "+change) })
-	s.Tell("a")
-	if diff := cmp.Diff([]string{"first a", "second a"}, told); diff != "" || !s.Any() {
-		t.Errorf("told (-want +got):\n%s", diff)
+	s.Subscribe(func(change string) { notified = append(notified, "second "+change) })
+	s.Notify("a")
+	if diff := cmp.Diff([]string{"first a", "second a"}, notified); diff != "" || !s.Any() {
+		t.Errorf("notified (-want +got):\n%s", diff)
 	}
-	told = nil
-	s.Tell("b")
-	if diff := cmp.Diff([]string{"first b", "second b", "late b"}, told); diff != "" {
-		t.Errorf("told (-want +got):\n%s", diff)
+	notified = nil
+	s.Notify("b")
+	if diff := cmp.Diff([]string{"first b", "second b", "late b"}, notified); diff != "" {
+		t.Errorf("notified (-want +got):\n%s", diff)
 	}
 }

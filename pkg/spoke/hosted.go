@@ -97,27 +97,27 @@ func while(
 // follow returns when ctx ends, the kubeconfig has changed, or it fails twice in a row.
 func follow(ctx context.Context, managed *managedAccess, cfg *rest.Config) {
 	logger := log.FromContext(ctx)
-	lacking := 0
-	for look := 1; lacking < 2; look++ {
+	failures := 0
+	for look := 1; failures < 2; look++ {
 		select {
 		case <-ctx.Done():
 			return
 		case <-time.After(managed.pause):
 		}
-		now, lack := managed.read()
+		now, problem := managed.read()
 		switch {
-		case lack == "" && now != cfg:
+		case problem == "" && now != cfg:
 			logger.Info("The kubeconfig of the managed cluster has changed: restarting")
 			return
-		case lack == "" && (lacking > 0 || look%looksPerProbe == 0):
-			lack = managed.probe(ctx)
+		case problem == "" && (failures > 0 || look%looksPerProbe == 0):
+			problem = managed.probe(ctx)
 		}
-		if lack == "" {
-			lacking = 0
+		if problem == "" {
+			failures = 0
 			continue
 		}
-		lacking++
-		logger.Info("The kubeconfig of the managed cluster does not work", "problem", lack)
+		failures++
+		logger.Info("The kubeconfig of the managed cluster does not work", "problem", problem)
 	}
 }
 
@@ -131,18 +131,18 @@ func awaitManaged(ctx context.Context, managed *managedAccess, hub *clusterAcces
 	defer stop()
 	logger, before := log.FromContext(ctx), ""
 	for {
-		cfg, lack := managed.read()
-		if lack == "" {
-			lack = managed.probe(ctx)
+		cfg, problem := managed.read()
+		if problem == "" {
+			problem = managed.probe(ctx)
 		}
-		if lack == "" {
+		if problem == "" {
 			return cfg, nil
 		}
-		if lack != before {
-			logger.Info("Waiting for a kubeconfig of the managed cluster", "problem", lack)
-			before = lack
+		if problem != before {
+			logger.Info("Waiting for a kubeconfig of the managed cluster", "problem", problem)
+			before = problem
 		}
-		if err := reportManaged(ctx, hub, opts, lack); err != nil && ctx.Err() == nil {
+		if err := reportManaged(ctx, hub, opts, problem); err != nil && ctx.Err() == nil {
 			logger.Error(err, "Cannot report the problem of the kubeconfig on the hub")
 		}
 		select {
@@ -176,10 +176,10 @@ func (m *managedAccess) read() (*rest.Config, string) {
 	switch {
 	case err == nil:
 		return cfg, ""
-	case errors.Is(err, fs.ErrNotExist) && problem(err) == wrongKubeconfig:
+	case errors.Is(err, fs.ErrNotExist) && problemOf(err) == wrongKubeconfig:
 		return nil, "it does not exist, or has no key kubeconfig"
 	default:
-		return nil, cmp.Or(problem(err), wrongKubeconfig)
+		return nil, cmp.Or(problemOf(err), wrongKubeconfig)
 	}
 }
 
@@ -228,7 +228,7 @@ func neededOnManaged(opts Options) []authorizationv1.ResourceAttributes {
 }
 
 // reportManaged writes the condition that says why the kubeconfig cannot be used.
-func reportManaged(ctx context.Context, hub *clusterAccess, opts Options, lack string) error {
+func reportManaged(ctx context.Context, hub *clusterAccess, opts Options, problem string) error {
 	cfg, err := hub.current()
 	if cfg == nil {
 		return err // otherwise the previous one may still work
@@ -251,7 +251,7 @@ func reportManaged(ctx context.Context, hub *clusterAccess, opts Options, lack s
 		Type: contract.ConditionPropertiesPublished, Status: metav1.ConditionFalse,
 		Reason: contract.ReasonManagedKubeconfigInvalid,
 		Message: fmt.Sprintf("The Secret %s/%s on the hosting cluster, with the kubeconfig of the managed cluster, "+
-			"cannot be used: %s.", opts.InstallNamespace, contract.ManagedKubeconfigSecret, lack),
+			"cannot be used: %s.", opts.InstallNamespace, contract.ManagedKubeconfigSecret, problem),
 		LastTransitionTime: metav1.Now(),
 	})
 	if err != nil || patch == nil {

@@ -29,27 +29,27 @@ func TestAHostedAgentWaitsForAKubeconfigThatWorks(t *testing.T) {
 		return runHosted(ctx, &clusterAccess{path: w.opts.HubKubeconfig}, w.opts, time.Second)
 	})
 
-	lacks := func(what string) {
+	reports := func(what string) {
 		t.Helper()
 		w.eventuallyCondition("False ManagedKubeconfigInvalid The Secret " + w.opts.InstallNamespace +
 			"/cluster-inventory-managed-kubeconfig on the hosting cluster, with the kubeconfig of the managed cluster, " +
 			"cannot be used: " + what + ".")
 	}
-	lacks("it does not exist, or has no key kubeconfig")
+	reports("it does not exist, or has no key kubeconfig")
 	if alive, ready := w.probe("healthz"), w.probe("readyz"); alive != "" || ready == "" {
 		t.Errorf("alive: %q, ready: %q", alive, ready)
 	}
 	write([]byte("no kubeconfig"))
-	lacks("its kubeconfig cannot be read")
+	reports("its kubeconfig cannot be read")
 	write(w.kubeconfig(spokeServer.User(t, "nobody")))
-	lacks("its user may not list clusterproperties")
+	reports("its user may not list clusterproperties")
 	w.mayNotWatch("half")
 	write(w.kubeconfig(spokeServer.User(t, "half")))
-	lacks("its user may not watch configmaps")
+	reports("its user may not watch configmaps")
 	nowhere := spokeServer.Config(t)
 	nowhere.Host = "https://" + freeAddress(t)
 	write(apitest.Kubeconfig(t, nowhere, ""))
-	lacks("the managed cluster cannot be reached with it; the agent's log says why")
+	reports("the managed cluster cannot be reached with it; the agent's log says why")
 	w.claimsStay(map[string]string{})
 
 	write(good)
@@ -64,7 +64,7 @@ func TestAHostedAgentWaitsForAKubeconfigThatWorks(t *testing.T) {
 	w.eventuallyCondition("True Published 1 property published.")
 
 	apitest.Must(t, os.Remove(w.opts.Kubeconfig))
-	lacks("it does not exist, or has no key kubeconfig")
+	reports("it does not exist, or has no key kubeconfig")
 	w.claimsStay(map[string]string{"location*": "us"})
 	write(good)
 	w.eventuallyCondition("True Published 1 property published.")

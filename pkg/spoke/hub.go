@@ -67,9 +67,9 @@ type unusable struct {
 
 func (u unusable) Unwrap() error { return u.error }
 
-// problem says what is wrong with the Secret that contains the kubeconfig, for people on
+// problemOf says what is wrong with the Secret that contains the kubeconfig, for people on
 // the hub, or nothing if it is fine.
-func problem(err error) string {
+func problemOf(err error) string {
 	wrong, _ := errors.AsType[unusable](err)
 	return wrong.problem
 }

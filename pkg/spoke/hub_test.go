@@ -275,7 +275,7 @@ func TestKubeconfigIsFollowedWithItsFiles(t *testing.T) {
 	} {
 		secret.replace(step.secret)
 		cfg, err := hub.current()
-		if got := problem(err); got != step.problem || (err != nil) != (step.problem != "") {
+		if got := problemOf(err); got != step.problem || (err != nil) != (step.problem != "") {
 			t.Errorf("%s: problem %q, want %q (%v)", step.name, got, step.problem, err)
 		}
 		if err != nil && strings.Contains(err.Error(), "secret-token") {

@@ -69,21 +69,21 @@ func (o *Options) complete() {
 
 // Validate returns an error that lists every invalid flag on one line.
 func (o *Options) Validate() error {
-	var mistakes kube.Mistakes
-	checkNamespace(&mistakes, "cluster-name", o.ClusterName)
-	checkNamespace(&mistakes, "install-namespace", o.InstallNamespace)
-	mistakes.Required("addon-uid", o.AddonUID)
-	mistakes.Required("hub-kubeconfig", o.HubKubeconfig)
+	var errs kube.FlagErrors
+	checkNamespace(&errs, "cluster-name", o.ClusterName)
+	checkNamespace(&errs, "install-namespace", o.InstallNamespace)
+	errs.Required("addon-uid", o.AddonUID)
+	errs.Required("hub-kubeconfig", o.HubKubeconfig)
 	if o.Hosted {
-		mistakes.Required("kubeconfig", o.Kubeconfig)
+		errs.Required("kubeconfig", o.Kubeconfig)
 	}
-	mistakes.Address("health-probe-bind-address", o.HealthProbeBindAddress)
-	mistakes.Address("metrics-bind-address", o.MetricsBindAddress)
+	errs.Address("health-probe-bind-address", o.HealthProbeBindAddress)
+	errs.Address("metrics-bind-address", o.MetricsBindAddress)
 	if o.ClaimLimit < 0 {
-		mistakes.Add("claim-limit", "%d is negative", o.ClaimLimit)
+		errs.Add("claim-limit", "%d is negative", o.ClaimLimit)
 	}
-	mistakes.Patterns("reserved-properties", o.ReservedProperties)
-	return mistakes.Err()
+	errs.Patterns("reserved-properties", o.ReservedProperties)
+	return errs.Err()
 }
 
 // CleanupOptions is the command line of the hook.
@@ -106,19 +106,19 @@ func (o *CleanupOptions) addFlags(flags *pflag.FlagSet) {
 
 // Validate returns an error that lists every invalid flag on one line.
 func (o *CleanupOptions) Validate() error {
-	var mistakes kube.Mistakes
-	checkNamespace(&mistakes, "install-namespace", o.InstallNamespace)
-	mistakes.Required("addon-uid", o.AddonUID)
+	var errs kube.FlagErrors
+	checkNamespace(&errs, "install-namespace", o.InstallNamespace)
+	errs.Required("addon-uid", o.AddonUID)
 	if o.Timeout < 0 {
-		mistakes.Add("timeout", "%s is negative", o.Timeout)
+		errs.Add("timeout", "%s is negative", o.Timeout)
 	}
-	return mistakes.Err()
+	return errs.Err()
 }
 
 // checkNamespace records an error if the flag's value is not the name of a namespace.
-func checkNamespace(mistakes *kube.Mistakes, flag, name string) {
-	mistakes.Required(flag, name)
+func checkNamespace(errs *kube.FlagErrors, flag, name string) {
+	errs.Required(flag, name)
 	if problems := validation.IsDNS1123Label(name); name != "" && len(problems) > 0 {
-		mistakes.Add(flag, "%q is not a namespace name: %s", name, problems[0])
+		errs.Add(flag, "%q is not a namespace name: %s", name, problems[0])
 	}
 }

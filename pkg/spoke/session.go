@@ -145,16 +145,16 @@ func (s *session) newManager(ctx context.Context) (manager.Manager, error) {
 
 // shown is what of a situation is reported.
 func (s *session) shown(now situation) report.Situation {
-	lack := ""
+	problem := ""
 	if now.hubProblem != "" {
-		lack = fmt.Sprintf("The Secret %s/%s on the cluster cannot be used: %s. The agent continues with the previous one; "+
-			"delete the Secret to have the klusterlet recreate it.",
+		problem = fmt.Sprintf("The Secret %s/%s on the cluster cannot be used: %s. The agent continues with the previous "+
+			"one; delete the Secret to have the klusterlet recreate it.",
 			s.opts.InstallNamespace, contract.HubKubeconfigSecret, now.hubProblem)
 	}
 	return report.Situation{
 		API:      now.api,
 		Stopped:  now.removed,
-		Problem:  lack,
+		Problem:  problem,
 		Reserved: s.opts.ReservedProperties,
 		Limit:    report.Limit{Custom: s.opts.ClaimLimit, ReservedSuffixes: s.opts.ReservedClaimSuffixes},
 	}

@@ -152,7 +152,7 @@ func (s *sessions) observe(ctx context.Context, now situation) situation {
 // problem, and logs each new problem.
 func (s *sessions) observeHub(ctx context.Context) (*rest.Config, string) {
 	hub, err := s.observers.hub()
-	hubProblem := problem(err)
+	hubProblem := problemOf(err)
 	if err != nil && (hubProblem == "" || hubProblem != s.hubProblem) {
 		log.FromContext(ctx).Error(err, "The kubeconfig of the hub cannot be used", "previousIsUsed", hub != nil)
 	}

@@ -107,7 +107,7 @@ func TestOraclesOfClaims(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s, ref, got := goodOnSpoke()
 			test.wrong(&got)
-			compare(t, judge(s, ref, got), test.want)
+			compare(t, check(s, ref, got), test.want)
 		})
 	}
 }

@@ -22,7 +22,7 @@
 // Writes of the addon manager and the registration controller have only those four faults between which the
 // manager can tell.
 //
-// The oracles are the same, and judge only the manager. They do not compare the slices themselves,
+// The oracles are the same, and check only the manager. They do not compare the slices themselves,
 // but what comes of them. The placement controller drops the errors of writes of slices. It tries again with
 // its next event of the Placement, of its slices or its clusters, or after ten minutes. As on a busy
 // hub, there is such an event: from 20 seconds after the fault, and every 20 seconds, an annotation

@@ -17,15 +17,15 @@ import (
 )
 
 var (
-	planFlag = flag.String("plan", "", "TestRobust runs only this plan")
-	tellFlag = flag.String("story", "", "TestRobust runs only plans of these stories, with commas between them")
-	timeFlag = flag.Duration("time", 0, "TestRobust begins no plan after this time; 0 skips it")
-	fileFlag = flag.String("results", "", "file of TestRobust's results, by which it resumes")
-	seedFlag = flag.Uint64("seed", 1, "what decides which plans run, and in which order")
-	laneFlag = flag.Int("lanes", 4, "how many hubs there are, each with one plan at a time")
-	nameFlag = flag.String("writer", "", "whose programs get the faults: this addon's manager, its agent, or upstream's own")
-	fromFlag = flag.String("upstream", "", "folder with upstream's programs and their rights")
-	someFlag = flag.Int("plans", 45, "how many plans TestSeeded runs")
+	planFlag  = flag.String("plan", "", "TestRobust runs only this plan")
+	storyFlag = flag.String("story", "", "TestRobust runs only plans of these stories, with commas between them")
+	timeFlag  = flag.Duration("time", 0, "TestRobust begins no plan after this time; 0 skips it")
+	fileFlag  = flag.String("results", "", "file of TestRobust's results, by which it resumes")
+	seedFlag  = flag.Uint64("seed", 1, "what decides which plans run, and in which order")
+	laneFlag  = flag.Int("lanes", 4, "how many hubs there are, each with one plan at a time")
+	nameFlag  = flag.String("writer", "", "whose programs get the faults: this addon's manager, its agent, or upstream's own")
+	fromFlag  = flag.String("upstream", "", "folder with upstream's programs and their rights")
+	someFlag  = flag.Int("plans", 45, "how many plans TestSeeded runs")
 )
 
 // slow are faults that TestSeeded leaves out, because their plans take long.
@@ -74,9 +74,9 @@ func TestRobust(t *testing.T) {
 	}
 	s := newSuite(t, *nameFlag, *fileFlag)
 	of := s.writer.stories
-	if *tellFlag != "" {
+	if *storyFlag != "" {
 		of = nil
-		for name := range strings.SplitSeq(*tellFlag, ",") {
+		for name := range strings.SplitSeq(*storyFlag, ",") {
 			found := s.named(name)
 			if len(found) == 0 {
 				t.Fatalf("there is no story %q of this writer", name)
@@ -250,7 +250,7 @@ func (s *suite) attempt(t *testing.T, l *lane, p plan, ref *reference, calm time
 		l.discard()
 		return o
 	}
-	o.Findings = judge(of, *ref, got)
+	o.Findings = check(of, *ref, got)
 	if of.large {
 		t.Log(got.costs())
 	}

@@ -319,8 +319,8 @@ func sampleOf(s story, ref reference) []plan {
 	return all
 }
 
-// judgeEach returns for which clusters more was written than a story allows.
-func judgeEach(s story, writes []proxy.Write) []string {
+// checkEach returns for which clusters more was written than a story allows.
+func checkEach(s story, writes []proxy.Write) []string {
 	of := map[string][]proxy.Write{}
 	for _, write := range writes {
 		of[clusterOf(write.Key.Object)] = append(of[clusterOf(write.Key.Object)], write)
@@ -335,8 +335,8 @@ func judgeEach(s story, writes []proxy.Write) []string {
 	return findings
 }
 
-// judgeOutdated returns which objects have something in the end of what only an earlier registration had.
-func judgeOutdated(s story, got result) []string {
+// checkOutdated returns which objects have something in the end of what only an earlier registration had.
+func checkOutdated(s story, got result) []string {
 	var findings []string
 	for _, id := range slices.Sorted(maps.Keys(got.after)) {
 		for _, text := range s.outdated {

@@ -146,7 +146,7 @@ func TestWritesOfEachClusterAreBounded(t *testing.T) {
 				got.record.Writes = append(got.record.Writes, proxy.Write{Key: key, Code: 409})
 			}
 			ref.sent = len(got.record.Writes)
-			findings := strings.Join(judge(s, ref, got), "\n")
+			findings := strings.Join(check(s, ref, got), "\n")
 			if (want == "") != (findings == "") || !strings.HasPrefix(findings, want) {
 				t.Errorf("%d writes of %s: %q, want %q", n, object, findings, want)
 			}
@@ -157,12 +157,12 @@ func TestWritesOfEachClusterAreBounded(t *testing.T) {
 func TestNothingOfAnEarlierRegistrationStays(t *testing.T) {
 	s, ref, got := good()
 	s.outdated = []string{"wrong"}
-	if findings := judge(s, ref, got); len(findings) > 0 {
+	if findings := check(s, ref, got); len(findings) > 0 {
 		t.Error(findings)
 	}
 	s.outdated = []string{"wrong", "right"}
 	want := []string{ofState + ": " + profiles + " team-a/c1 has right in the end"}
-	if diff := cmp.Diff(want, judge(s, ref, got)); diff != "" {
+	if diff := cmp.Diff(want, check(s, ref, got)); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -177,8 +177,8 @@ func prefixed(kind string, findings ...string) []string {
 	return all
 }
 
-// judge returns what is wrong with a run of a story: nothing if all oracles are content.
-func judge(s story, ref reference, got result) []string {
+// check returns what is wrong with a run of a story: nothing if all oracles are content.
+func check(s story, ref reference, got result) []string {
 	findings := prefixed(ofEffect, got.problems...)
 	if !got.converged {
 		findings = append(findings, ofState+": the state is not that of a run without a fault (-want +got):\n"+
@@ -188,7 +188,7 @@ func judge(s story, ref reference, got result) []string {
 	if got.lagged || got.api == accounts {
 		keepRights(ref.counts, counted)
 	}
-	findings = append(findings, prefixed(ofCounts, judgeCounts(ref.counts, counted)...)...)
+	findings = append(findings, prefixed(ofCounts, checkCounts(ref.counts, counted)...)...)
 	refused, often := attempts(got)
 	allowed := 2*ref.sent + repairs(s, got.changes)
 	if got.versions > 0 {
@@ -202,7 +202,7 @@ func judge(s story, ref reference, got result) []string {
 		findings = append(findings, prefixed(ofNumber, finding)...)
 	}
 	findings = append(findings, prefixed(ofNumber, often...)...)
-	if problem := judgeSlow(got.slow, got.record.Writes); got.slow != "" && problem != "" {
+	if problem := checkSlow(got.slow, got.record.Writes); got.slow != "" && problem != "" {
 		findings = append(findings, ofOrder+": "+problem)
 	}
 	if len(got.late) > 0 {
@@ -289,8 +289,8 @@ func keepRights(want, got map[string]int) {
 	}
 }
 
-// judgeCounts compares how often each object was created and deleted.
-func judgeCounts(want, got map[string]int) []string {
+// checkCounts compares how often each object was created and deleted.
+func checkCounts(want, got map[string]int) []string {
 	all := map[string]bool{}
 	for what := range want {
 		all[what] = true
@@ -379,8 +379,8 @@ func invariants(s story, got result) []string {
 			add(ofAgents, "the agent of a cluster went that is selected all along: %s", c)
 		}
 	}
-	findings = append(findings, prefixed(ofNumber, judgeEach(s, got.record.Writes)...)...)
-	findings = append(findings, prefixed(ofState, judgeOutdated(s, got)...)...)
+	findings = append(findings, prefixed(ofNumber, checkEach(s, got.record.Writes)...)...)
+	findings = append(findings, prefixed(ofState, checkOutdated(s, got)...)...)
 	for _, how := range got.exits {
 		add(ofExit, "the manager ended by itself: %s", how)
 	}
@@ -391,7 +391,7 @@ func invariants(s story, got result) []string {
 	}
 	findings = append(findings, prefixed(ofHistory, histories(got)...)...)
 	if got.ordered {
-		findings = append(findings, prefixed(ofOrder, judgeOrder(s, got)...)...)
+		findings = append(findings, prefixed(ofOrder, checkOrder(s, got)...)...)
 	}
 	return findings
 }
@@ -474,16 +474,16 @@ func histories(got result) []string {
 	}
 	for _, key := range slices.Sorted(maps.Keys(saw)) {
 		wrote, seen := got.wrote[source[key]], slices.Compact(slices.Clone(saw[key]))
-		if problem := judgeHistory(wrote, seen, exists[key] && got.converged); problem != "" {
+		if problem := checkHistory(wrote, seen, exists[key] && got.converged); problem != "" {
 			findings = append(findings, fmt.Sprintf("%s: consumers saw %q, %q was written: %s", key, seen, wrote, problem))
 		}
 	}
 	return findings
 }
 
-// judgeHistory returns what is wrong with the values that were seen, or "". Values do not
+// checkHistory returns what is wrong with the values that were seen, or "". Values do not
 // repeat.
-func judgeHistory(wrote, seen []string, lasts bool) string {
+func checkHistory(wrote, seen []string, lasts bool) string {
 	at := 0
 	for _, value := range seen {
 		for at < len(wrote) && wrote[at] != value {

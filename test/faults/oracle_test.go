@@ -67,7 +67,7 @@ func TestEveryFindingHasAKind(t *testing.T) {
 		change{what: changed, resource: profiles, key: "team-a/c1", content: profileOf("c1", "0")},
 		change{what: deleted, resource: works, key: "c1/" + deployWork})
 	got.ordered = true
-	findings := judge(s, ref, got)
+	findings := check(s, ref, got)
 	for _, text := range findings {
 		if len(violations(outcome{Verdict: finding, Findings: []string{text}})) != 1 {
 			t.Errorf("%q has no kind", text)
@@ -270,7 +270,7 @@ func TestOracles(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s, ref, got := good()
 			test.wrong(&got)
-			compare(t, judge(s, ref, got), test.want)
+			compare(t, check(s, ref, got), test.want)
 		})
 	}
 }
@@ -332,7 +332,7 @@ func TestRightsMayStayWhileAccountsAreRestored(t *testing.T) {
 	for api, want := range map[string]int{accounts: 0, profiles: 2, "": 2} {
 		_, _, stayed := good()
 		stayed.api = api
-		if findings := judge(s, ref, stayed); len(findings) != want {
+		if findings := check(s, ref, stayed); len(findings) != want {
 			t.Errorf("while %q is recreated: %q, want %d", api, findings, want)
 		}
 	}

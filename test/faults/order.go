@@ -41,8 +41,8 @@ type order struct {
 	findings []string
 }
 
-// judgeOrder returns what is wrong with the order of changes.
-func judgeOrder(s story, got result) []string {
+// checkOrder returns what is wrong with the order of changes.
+func checkOrder(s story, got result) []string {
 	o := &order{
 		story: s, result: got, profiles: map[string]object{}, refers: map[string][]string{}, referred: map[string]bool{},
 		copies: map[string]object{},
@@ -72,15 +72,15 @@ func (o *order) add(format string, values ...any) {
 	}
 }
 
-// see follows one change. judged is false for those of a story's setup.
-func (o *order) see(c change, judged bool) {
+// see follows one change. checked is false for those of a story's setup.
+func (o *order) see(c change, checked bool) {
 	var now object
 	if json.Unmarshal([]byte(c.content), &now) != nil && c.what != deleted || isForeign(c.key) {
 		return
 	}
 	switch c.resource {
 	case profiles:
-		o.profile(c, now, judged)
+		o.profile(c, now, checked)
 	case references:
 		o.reference(c, now)
 	case secrets:
@@ -96,13 +96,13 @@ func (o *order) see(c change, judged bool) {
 		}
 	}
 	for pair := range o.referred {
-		if judged && o.story.keeps(pair) && !o.isReferred(pair) {
+		if checked && o.story.keeps(pair) && !o.isReferred(pair) {
 			o.add("nothing refers any more to the profile %s, which is chosen all along: %s", pair, c)
 		}
 	}
 }
 
-func (o *order) profile(c change, now object, judged bool) {
+func (o *order) profile(c change, now object, checked bool) {
 	before, existed := o.profiles[c.key]
 	if c.what == deleted {
 		delete(o.profiles, c.key)
@@ -111,13 +111,13 @@ func (o *order) profile(c change, now object, judged bool) {
 			return
 		}
 		// A busy machine makes the deletion later, not earlier.
-		if o.isReferred(c.key) && judged && c.at.Sub(o.result.began) < referenceWait {
+		if o.isReferred(c.key) && checked && c.at.Sub(o.result.began) < referenceWait {
 			o.add("profile %s was deleted at once, although something referred to it", c.key)
 		}
 		return
 	}
 	o.profiles[c.key] = now
-	if !existed || !judged || !o.story.keeps(c.key) {
+	if !existed || !checked || !o.story.keeps(c.key) {
 		return
 	}
 	for _, provider := range before.Status.AccessProviders {

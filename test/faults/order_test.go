@@ -101,7 +101,7 @@ func TestOrderOfChanges(t *testing.T) {
 			if test.leaves {
 				s.meanwhile = s.before
 			}
-			got := judgeOrder(s, result{
+			got := checkOrder(s, result{
 				began: began, converged: true, tokens: map[string]string{"t-1": "c1/reader#1"}, changes: test.changes,
 			})
 			if test.want == "" && len(got) > 0 || test.want != "" &&

@@ -168,7 +168,7 @@ func (s *suite) with(t *testing.T, l *lane, program string, p plan) []string {
 		l.discard()
 		t.Fatalf("%s is broken: %v", p, err)
 	}
-	findings := judge(of, ref, got)
+	findings := check(of, ref, got)
 	if len(findings) > 0 {
 		l.discard()
 	} else if got.record.Fired.IsZero() && p.fault.Kind != proxy.None {

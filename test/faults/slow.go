@@ -8,10 +8,10 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/test/faults/proxy"
 )
 
-// judgeSlow returns what is wrong with the order of writes while those into one consumer namespace
+// checkSlow returns what is wrong with the order of writes while those into one consumer namespace
 // were slow, or "". If there were writes into others, too, those must be complete before the slow
 // ones are: however busy the machine is, the last slow write takes SlowFor, of package proxy, longer than theirs.
-func judgeSlow(slow string, writes []proxy.Write) string {
+func checkSlow(slow string, writes []proxy.Write) string {
 	var lastSlow, lastOther proxy.Write
 	for _, write := range writes {
 		namespace := namespaceOf(write.Key.Object)

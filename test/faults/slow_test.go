@@ -35,7 +35,7 @@ func TestOthersAreDoneBeforeSlowWrites(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s, ref, got := good()
 			got.slow, got.record.Writes, ref.sent = teamA, test.writes, len(test.writes)
-			findings := judge(s, ref, got)
+			findings := check(s, ref, got)
 			if test.want == "" && len(findings) > 0 || test.want != "" && len(findings) != 1 {
 				t.Fatalf("got %q", findings)
 			}
@@ -58,19 +58,19 @@ func TestLateCopiesAreReportedOnce(t *testing.T) {
 		for i := range times {
 			got.record.Writes = append(got.record.Writes, reports(i+1, heldBack))
 		}
-		if isGood := len(judge(s, ref, got)) == 0; isGood != want {
+		if isGood := len(check(s, ref, got)) == 0; isGood != want {
 			t.Errorf("%d reports are good: %t", times, isGood)
 		}
 		got.slow, got.api = "", profiles
-		if isGood := len(judge(s, ref, got)) == 0; isGood != want {
+		if isGood := len(check(s, ref, got)) == 0; isGood != want {
 			t.Errorf("%d reports are good while profiles are not served: %t", times, isGood)
 		}
 		got.began = began.Add(time.Second)
-		if len(judge(s, ref, got)) == 0 {
+		if len(check(s, ref, got)) == 0 {
 			t.Errorf("%d reports are good at once", times)
 		}
 		got.began, got.api = began, ""
-		if len(judge(s, ref, got)) == 0 {
+		if len(check(s, ref, got)) == 0 {
 			t.Errorf("%d reports are good although nothing is slow", times)
 		}
 	}

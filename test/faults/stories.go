@@ -39,7 +39,7 @@ type story struct {
 	sample string
 	// races are clusters that are registered again perhaps before the manager has seen their deletion.
 	races []string
-	// most is how much the manager may write for a cluster; nil if that is not judged.
+	// most is how much the manager may write for a cluster; nil if that is not checked.
 	most map[string]int
 	// outdated are texts that no object may contain in the end.
 	outdated []string

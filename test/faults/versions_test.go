@@ -80,11 +80,11 @@ func TestOtherVersionsMayWriteEverythingOnce(t *testing.T) {
 		for len(got.record.Writes) < want {
 			got.record.Writes = append(got.record.Writes, got.record.Writes[0])
 		}
-		if findings := judge(s, ref, got); len(findings) > 0 {
+		if findings := check(s, ref, got); len(findings) > 0 {
 			t.Errorf("%d versions: %q", versions, findings)
 		}
 		got.record.Writes = append(got.record.Writes, got.record.Writes[0])
-		findings := judge(s, ref, got)
+		findings := check(s, ref, got)
 		if len(findings) != 1 || !strings.HasPrefix(findings[0], ofNumber) {
 			t.Errorf("%d versions and one more write: %q", versions, findings)
 		}

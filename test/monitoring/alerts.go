@@ -24,8 +24,8 @@ func Rules(file string) ([]rulefmt.Rule, error) {
 	if err != nil {
 		return nil, err
 	}
-	groups, mistakes := rulefmt.Parse(content, false, model.UTF8Validation)
-	if err := errors.Join(mistakes...); err != nil {
+	groups, errs := rulefmt.Parse(content, false, model.UTF8Validation)
+	if err := errors.Join(errs...); err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
 	var rules []rulefmt.Rule

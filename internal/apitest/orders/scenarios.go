@@ -23,8 +23,8 @@ func Exists(kind Kind, namespace, name string) func(*State) bool {
 	return func(s *State) bool { return s.hub[kind][Named(namespace, name)] != nil }
 }
 
-// Lacks is the opposite of Exists.
-func Lacks(kind Kind, namespace, name string) func(*State) bool {
+// Absent is the opposite of Exists.
+func Absent(kind Kind, namespace, name string) func(*State) bool {
 	return func(s *State) bool { return s.hub[kind][Named(namespace, name)] == nil }
 }
 
@@ -97,8 +97,8 @@ func membership() Scenario {
 			Deletes(Clusters, "", "c1"),
 			Changes(Addons, "c1", contract.AddonName, "begin to delete", Terminating[*addonv1beta1.ManagedClusterAddOn]),
 			Deletes(Addons, "c1", contract.AddonName),
-			{Name: "add addon c1", If: Lacks(Addons, "c1", contract.AddonName), Do: func(s *State) { s.AddAddon("c1") }},
-			{Name: "register c1", If: Lacks(Clusters, "", "c1"), Do: func(s *State) { s.AddCluster("c1", "s1") }},
+			{Name: "add addon c1", If: Absent(Addons, "c1", contract.AddonName), Do: func(s *State) { s.AddAddon("c1") }},
+			{Name: "register c1", If: Absent(Clusters, "", "c1"), Do: func(s *State) { s.AddCluster("c1", "s1") }},
 		},
 	}
 }
@@ -119,7 +119,7 @@ func moving() Scenario {
 			Changes(Clusters, "", "c1", "move to s2", func(c *clusterv1.ManagedCluster) {
 				c.Labels = map[string]string{clusterv1beta2.ClusterSetLabel: "s2"}
 			}),
-			{Name: "bind s2 to n1", If: Lacks(Bindings, "n1", "s2"), Do: func(s *State) { s.Bind("n1", "s2") }},
+			{Name: "bind s2 to n1", If: Absent(Bindings, "n1", "s2"), Do: func(s *State) { s.Bind("n1", "s2") }},
 			Deletes(Bindings, "n2", "s2"),
 			Deletes(Bindings, "n1", "s1"),
 			Changes(Bindings, "n1", "s1", "withhold", func(b *clusterv1beta2.ManagedClusterSetBinding) {
@@ -199,7 +199,7 @@ func ending() Scenario {
 		Changes: []Change{
 			Changes(Namespaces, "", "n1", "begin to delete", Terminating[*metav1.PartialObjectMetadata]),
 			Deletes(Bindings, "n1", "s1"),
-			{Name: "create n2, which requires a Placement", If: Lacks(Namespaces, "", "n2"), Do: func(s *State) {
+			{Name: "create n2, which requires a Placement", If: Absent(Namespaces, "", "n2"), Do: func(s *State) {
 				s.AddNamespace("n2")
 				Edit(s, Namespaces, Named("", "n2"), requirePlacement)
 				s.Bind("n2", "s1")
@@ -229,7 +229,7 @@ func vanishing() Scenario {
 				Name: "delete decisions of p1", If: Exists(Decisions, "n1", "p1-decision-0"),
 				Do: func(s *State) { s.Delete(Decisions, Named("n1", "p1-decision-0")) },
 			},
-			{Name: "create p1", If: Lacks(Placements, "n1", "p1"), Do: func(s *State) { s.AddPlacement("n1", "p1") }},
+			{Name: "create p1", If: Absent(Placements, "n1", "p1"), Do: func(s *State) { s.AddPlacement("n1", "p1") }},
 			{Name: "p1 chooses c1", If: Exists(Placements, "n1", "p1"), Do: func(s *State) { s.Place("n1", "p1", "c1") }},
 			Changes(Placements, "n1", "p1", "unpublish", func(p *clusterv1beta1.Placement) { p.Labels = nil }),
 			Changes(Namespaces, "", "n1", "require a Placement in", requirePlacement),
@@ -257,7 +257,7 @@ func owners() Scenario {
 			Deletes(Profiles, "n1", "c2"),
 			Changes(Profiles, "n1", "c1", "unmark", func(p *inventoryv1alpha1.ClusterProfile) { p.Labels = nil }),
 			Deletes(Bindings, "n1", "s1"),
-			{Name: "bind s1 to n1", If: Lacks(Bindings, "n1", "s1"), Do: func(s *State) { s.Bind("n1", "s1") }},
+			{Name: "bind s1 to n1", If: Absent(Bindings, "n1", "s1"), Do: func(s *State) { s.Bind("n1", "s1") }},
 		},
 	}
 }
@@ -281,10 +281,10 @@ func doubts() Scenario {
 				}
 			}),
 			Deletes(Sets, "", "s1"),
-			{Name: "create s1", If: Lacks(Sets, "", "s1"), Do: func(s *State) {
+			{Name: "create s1", If: Absent(Sets, "", "s1"), Do: func(s *State) {
 				s.AddSet("s1", clusterv1beta2.ExclusiveClusterSetLabel)
 			}},
-			{Name: "bind all to n1", If: Lacks(Bindings, "n1", "all"), Do: func(s *State) { s.Bind("n1", "all") }},
+			{Name: "bind all to n1", If: Absent(Bindings, "n1", "all"), Do: func(s *State) { s.Bind("n1", "all") }},
 			Changes(Clusters, "", "c1", "take from its set", func(c *clusterv1.ManagedCluster) { c.Labels = nil }),
 		},
 	}
@@ -403,7 +403,7 @@ func Installing() Scenario {
 		Changes: []Change{
 			Changes(Addons, "c1", contract.AddonName, "begin to delete", Terminating[*addonv1beta1.ManagedClusterAddOn]),
 			Deletes(Addons, "c1", contract.AddonName),
-			{Name: "add addon c1", If: Lacks(Addons, "c1", contract.AddonName), Do: func(s *State) { s.AddAddon("c1") }},
+			{Name: "add addon c1", If: Absent(Addons, "c1", contract.AddonName), Do: func(s *State) { s.AddAddon("c1") }},
 			{Name: "slice of no cluster", Do: func(s *State) { s.Slice("install", "all") }},
 			{Name: "install nowhere", Do: func(s *State) { s.Place("install", "all") }},
 			Deletes(Installs, "", contract.AddonName),
@@ -576,7 +576,7 @@ func restoringClusters() Scenario {
 			Edit(s, Clusters, Named("", "c1"), func(c *clusterv1.ManagedCluster) { c.Spec.HubAcceptsClient = true })
 		}},
 		Change{
-			Name: "add addon c1", If: Lacks(Addons, "c1", contract.AddonName), Do: func(s *State) { s.AddAddon("c1") },
+			Name: "add addon c1", If: Absent(Addons, "c1", contract.AddonName), Do: func(s *State) { s.AddAddon("c1") },
 		})
 	late.Late = func(s *State) {
 		lost(s, map[string]Kind{rule.ClusterCRD: Clusters})
@@ -619,7 +619,7 @@ func required() Scenario {
 		},
 		Changes: []Change{
 			Deletes(Placements, "n1", "p1"),
-			{Name: "create p1", If: Lacks(Placements, "n1", "p1"), Do: func(s *State) {
+			{Name: "create p1", If: Absent(Placements, "n1", "p1"), Do: func(s *State) {
 				s.AddPlacement("n1", "p1")
 				s.Schedule("n1", "p1", 1)
 			}},
@@ -661,7 +661,7 @@ func registeringAgain() Scenario {
 // installingAgain: an addon is deleted and created again, before the install strategy ends.
 func installingAgain() Scenario {
 	again := Installing()
-	hasAddon, lacksAddon := Exists(Addons, "c1", contract.AddonName), Lacks(Addons, "c1", contract.AddonName)
+	hasAddon, noAddon := Exists(Addons, "c1", contract.AddonName), Absent(Addons, "c1", contract.AddonName)
 	isFirst := func(s *State) bool { return s.births[birth{Addons, Named("c1", contract.AddonName)}] == 1 }
 	again.Name, again.Crashes, again.Ticks = "installing again", 0, 0
 	again.Changes = []Change{
@@ -669,7 +669,7 @@ func installingAgain() Scenario {
 			Name: "delete addon c1", If: func(s *State) bool { return hasAddon(s) && isFirst(s) },
 			Do: func(s *State) { s.Delete(Addons, Named("c1", contract.AddonName)) },
 		},
-		{Name: "add addon c1", If: lacksAddon, Do: func(s *State) { s.AddAddon("c1") }},
+		{Name: "add addon c1", If: noAddon, Do: func(s *State) { s.AddAddon("c1") }},
 		{
 			Name: "install nowhere", If: func(s *State) bool { return hasAddon(s) && !isFirst(s) },
 			Do: func(s *State) { s.Place("install", "all") },

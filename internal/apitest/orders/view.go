@@ -195,7 +195,7 @@ func (v *View) GetInformer(_ context.Context, of client.Object, _ ...cache.Infor
 	return informer{view: v, kind: kind}, nil
 }
 
-// informer is one of the manager's. It tells of objects that are added.
+// informer is one of the manager's. It reports objects that are added.
 type informer struct {
 	apitest.SyncedInformer
 	view *View
@@ -210,7 +210,7 @@ func (i informer) LastSyncResourceVersion() string {
 	return "1000000"
 }
 
-// AddEventHandler tells of what is there, and has deliver tell of what is added.
+// AddEventHandler reports what is there, and has deliver report what is added.
 func (i informer) AddEventHandler(
 	added toolscache.ResourceEventHandler,
 ) (toolscache.ResourceEventHandlerRegistration, error) {

@@ -33,7 +33,7 @@ type World struct {
 
 	now *State
 
-	added [kinds][]toolscache.ResourceEventHandler // are told of new objects in the caches
+	added [kinds][]toolscache.ResourceEventHandler // are notified of new objects in the caches
 }
 
 // Part is what another package adds to the world.
@@ -464,10 +464,10 @@ func (w *World) decide(s *State, pair types.NamespacedName, o selection.Observat
 	}
 	pending[pair] = op
 	s.pending = pending
-	return w.judge(s, pair, o, next)
+	return w.check(s, pair, o, next)
 }
 
-func (w *World) judge(s *State, pair types.NamespacedName, o selection.Observation, next verb) error {
+func (w *World) check(s *State, pair types.NamespacedName, o selection.Observation, next verb) error {
 	shown, seen := s.shown(pair), s.seen[pair]
 	switch next {
 	case create, adopt:

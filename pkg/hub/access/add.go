@@ -93,7 +93,7 @@ func Add(mgr manager.Manager, opts Options) (*Resolver, error) {
 	r := &Resolver{opts: opts, ready: make(chan struct{})}
 	r.observer = newObserver(c, opts, listener{
 		shared:  func() { r.trigger.Enqueue(onlyKey) },
-		addon:   r.subscribed.Tell,
+		addon:   r.subscribed.Notify,
 		cluster: r.notifyIfUsed,
 	})
 	if opts.Namespace != "" {

@@ -20,13 +20,13 @@ func newAddons(t *testing.T) *addons {
 	return &addons{T: t, proxied: newProxied(), now: time.Unix(1_000_000, 0)}
 }
 
-// says compares what a cluster counts as: "has", "lacks" or "unknown".
+// says compares what a cluster counts as: "has", "has not" or "unknown".
 func (a *addons) says(cluster, want string) {
 	a.Helper()
 	has, known := a.of(cluster, false)
 	got := "unknown"
 	if known {
-		got = map[bool]string{true: "has", false: "lacks"}[has]
+		got = map[bool]string{true: "has", false: "has not"}[has]
 	}
 	if got != want {
 		a.Errorf("%s: %s it, want %s", cluster, got, want)
@@ -65,7 +65,7 @@ func TestClusterLacksTheAddonOnceAbsenceLasted(t *testing.T) {
 	a.later(0, 6*time.Second)
 	a.says("c1", "has")
 	a.later(6*time.Second, 4*time.Second, "c1")
-	a.says("c1", "lacks")
+	a.says("c1", "has not")
 	a.says("c2", "has")
 	a.later(4*time.Second, 0, "c2")
 	if len(a.has)+a.lost.Len()+len(a.requested) > 0 {
@@ -118,8 +118,8 @@ func TestClustersWithoutTheAddonAreUnknownAfterStart(t *testing.T) {
 	a.came("c3")
 	a.later(9*time.Second, time.Second)
 	a.later(time.Second, 0, "c2", "early")
-	a.says("c2", "lacks")
-	a.says("never asked", "lacks")
+	a.says("c2", "has not")
+	a.says("never asked", "has not")
 	if len(a.requested) > 0 {
 		t.Errorf("clusters are remembered for having been asked about: %v", a.requested)
 	}

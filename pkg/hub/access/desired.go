@@ -36,10 +36,10 @@ type Decision struct {
 	// that the cluster should have is not published or not kept up to date.
 	Problems []string
 
-	// Lacking names the providers that the cluster should have, or may turn out to have in
+	// Missing names the providers that the cluster should have, or may turn out to have in
 	// a moment, and that this addon cannot publish. A profile without such an entry does
 	// not lead to its cluster yet.
-	Lacking []string
+	Missing []string
 }
 
 // ProviderState is the state of one access provider.
@@ -188,7 +188,7 @@ func unknown(what, why string) problem {
 // it.
 func (d *Decision) report(name string, state ProviderState, why problem, expected bool) {
 	if why.text != "" && (expected || why.transient) {
-		d.Lacking = append(d.Lacking, name)
+		d.Missing = append(d.Missing, name)
 	}
 	switch {
 	case why.text == "", !state.Known && why.transient:

@@ -15,8 +15,8 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-// maxMistakeBytes bounds how much of a parser's error is repeated.
-const maxMistakeBytes = 200
+// maxErrorBytes bounds how much of a parser's error is repeated.
+const maxErrorBytes = 200
 
 // directConfig is the value of one key, the cluster's name, in a ConfigMap labelled
 // contract.LabelDirectAccess.
@@ -127,8 +127,8 @@ func directEntries(configMaps []*corev1.ConfigMap) map[string]directEntry {
 func parseDirect(text string) (directEntry, error) {
 	var config directConfig
 	if err := yaml.UnmarshalStrict([]byte(text), &config); err != nil {
-		mistake := strings.Join(strings.Fields(err.Error()), " ")
-		return directEntry{}, fmt.Errorf("cannot be read: %s", kube.Shorten(mistake, maxMistakeBytes))
+		message := strings.Join(strings.Fields(err.Error()), " ")
+		return directEntry{}, fmt.Errorf("cannot be read: %s", kube.Shorten(message, maxErrorBytes))
 	}
 	if config.FromManagedCluster {
 		if config.Server != "" || config.CertificateAuthority != "" {

@@ -191,7 +191,7 @@ func TestDecideClusterProxyProvider(t *testing.T) {
 				Proxy:    none,
 				Direct:   none,
 				Problems: []string{`Access provider "open-cluster-management" is not published: it is missing.`},
-				Lacking:  []string{"open-cluster-management"},
+				Missing:  []string{"open-cluster-management"},
 			},
 		},
 		"something is missing on the hub that the cluster does not use": {
@@ -203,7 +203,7 @@ func TestDecideClusterProxyProvider(t *testing.T) {
 			want: Decision{
 				Direct:   none,
 				Problems: []string{`Access provider "open-cluster-management" is left as it is: it ` + unread + `.`},
-				Lacking:  []string{"open-cluster-management"},
+				Missing:  []string{"open-cluster-management"},
 			},
 		},
 		"something on the hub is not known yet: no word of it": {
@@ -211,7 +211,7 @@ func TestDecideClusterProxyProvider(t *testing.T) {
 				problem: problem{text: "it " + watch.NotReadYet, transient: true},
 			},
 			cluster: clusterFacts{proxied: true},
-			want:    Decision{Direct: none, Lacking: []string{"open-cluster-management"}},
+			want:    Decision{Direct: none, Missing: []string{"open-cluster-management"}},
 		},
 		"something on the hub is unknown, but the cluster lost cluster-proxy: withdrawn": {
 			endpoint: endpoint{problem: problem{text: "it " + unread}}, want: Decision{Proxy: none, Direct: none},
@@ -262,7 +262,7 @@ func TestDecideDirectProvider(t *testing.T) {
 		"the ManagedCluster says nothing that can be used": {
 			endpoint: there,
 			cluster:  clusterFacts{direct: directFacts{entry: &directEntry{source: "hub/direct", fromManagedCluster: true}}},
-			want: Decision{Proxy: none, Direct: none, Lacking: []string{"direct"}, Problems: []string{
+			want: Decision{Proxy: none, Direct: none, Missing: []string{"direct"}, Problems: []string{
 				`Access provider "direct" is not published: the ManagedCluster has no spec.managedClusterClientConfigs, as ` +
 					`ConfigMap hub/direct wants it.`,
 			}},
@@ -274,7 +274,7 @@ func TestDecideDirectProvider(t *testing.T) {
 				Proxy:    none,
 				Direct:   none,
 				Problems: []string{`Access provider "direct" is not published: it is wrong.`},
-				Lacking:  []string{"direct"},
+				Missing:  []string{"direct"},
 			},
 		},
 		"what the administrator says is unknown": {

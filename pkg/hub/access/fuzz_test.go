@@ -52,7 +52,7 @@ func FuzzDirectEntry(f *testing.F) {
 		switch {
 		case err != nil:
 			if len(err.Error()) > 500 || strings.Contains(err.Error(), "\n") {
-				t.Errorf("mistake %q", err)
+				t.Errorf("error %q", err)
 			}
 		case entry.fromManagedCluster:
 			if entry.server != "" || entry.ca != "" {

@@ -75,7 +75,7 @@ func (r *Resolver) Reconcile(ctx context.Context, _ reconcile.Request) (reconcil
 	next, plan := resolve(r.opts.ClusterProxy, facts, now)
 	r.publish(ctx, next)
 	for _, cluster := range without {
-		r.subscribed.Tell(cluster)
+		r.subscribed.Notify(cluster)
 	}
 	if facts.stable {
 		r.isReady.Do(func() { close(r.ready) })
@@ -112,7 +112,7 @@ func (r *Resolver) publish(ctx context.Context, next *snapshot) {
 			"server", next.endpoint.server, "problem", next.endpoint.problem.text)
 	}
 	for _, cluster := range changed {
-		r.subscribed.Tell(cluster)
+		r.subscribed.Notify(cluster)
 	}
 }
 
@@ -120,6 +120,6 @@ func (r *Resolver) publish(ctx context.Context, next *snapshot) {
 // entry refers to their ManagedCluster.
 func (r *Resolver) notifyIfUsed(cluster string) {
 	if last := r.last.Load(); last != nil && last.entries[cluster].fromManagedCluster {
-		r.subscribed.Tell(cluster)
+		r.subscribed.Notify(cluster)
 	}
 }

@@ -190,25 +190,25 @@ func TestAHostedAgentDoesNotDisturbItsHostingCluster(t *testing.T) {
 	s := newSeen(t)
 	host := s.enabled("host", "")
 	s.deploys("host", "")
-	guest := s.enabled("c1", "host")
+	hosted := s.enabled("c1", "host")
 	s.deploys("c1", "") // and runs on its own cluster
-	guest.Status.Namespace = "agents"
-	guest.Status.Conditions = append(guest.Status.Conditions, ocmtest.Condition("Available", "True", "R", ""))
-	if _, refused := s.decideNamespace(guest); refused == nil || refused.Reason != "HostingRefused" {
-		t.Errorf("the guest moves: %+v", refused)
+	hosted.Status.Namespace = "agents"
+	hosted.Status.Conditions = append(hosted.Status.Conditions, ocmtest.Condition("Available", "True", "R", ""))
+	if _, refused := s.decideNamespace(hosted); refused == nil || refused.Reason != "HostingRefused" {
+		t.Errorf("the hosted agent moves: %+v", refused)
 	}
 	if namespace, refused := s.decideNamespace(host); refused != nil || namespace != "agents" {
 		t.Errorf("the host's own agent is to run in %q: %+v", namespace, refused)
 	}
 }
 
-// If a cluster's own agent and its guest compete for a namespace, the one that is not
+// If a cluster's own agent and a hosted one compete for a namespace, the one that is not
 // deployed yields.
 func TestNamespaceHoldsOneAgent(t *testing.T) {
 	const shared = "cluster-inventory-c1"
 	s := newSeen(t)
 	s.offers(shared)
-	host, guest := s.enabled("host", ""), s.enabled("c1", "host")
+	host, hosted := s.enabled("host", ""), s.enabled("c1", "host")
 	check := func(addon *addonv1beta1.ManagedClusterAddOn, want string) {
 		t.Helper()
 		_, refused := s.decideNamespace(addon)
@@ -221,18 +221,18 @@ func TestNamespaceHoldsOneAgent(t *testing.T) {
 		}
 	}
 	check(host, "InstallNamespaceTaken")
-	check(guest, "")
+	check(hosted, "")
 
 	v := values()
 	v.InstallNamespace = shared
 	own := trimmed(t, rendered(t, v, "host"))
 	apitest.Must(t, s.workCache.Add(own))
 	check(host, "")
-	check(guest, "InstallNamespaceTaken")
+	check(hosted, "InstallNamespaceTaken")
 	apitest.Must(t, s.workCache.Delete(own))
 	s.deploys("c1", "host")
 	check(host, "InstallNamespaceTaken")
-	check(guest, "")
+	check(hosted, "")
 }
 
 // A spoke's administrator can change the labels, annotations and content of all

@@ -92,12 +92,12 @@ func hosted(r *rollout) {
 		r.T.Errorf("the hosting cluster's own agent is in %s", host.Status.Namespace)
 	}
 
-	r.config("guest", zoneA)
+	r.config("hosted", zoneA)
 	for _, zone := range []string{"a", ""} {
 		if zone == "" {
 			r.refer(addon)
 		} else {
-			r.refer(addon, "guest")
+			r.refer(addon, "hosted")
 		}
 		r.Eventually("the hosted agent is to run in zone "+zone, func() string {
 			return cmp.Diff(zone, hostedAgent(r, addon, host.Namespace).Spec.Template.Spec.NodeSelector["zone"])
@@ -245,7 +245,7 @@ func (r *rollout) hosted() (host, addon *addonv1beta1.ManagedClusterAddOn) {
 	return host, addon
 }
 
-// hostGone: the hosting cluster leaves the hub. That is reported at once, and the guest's
+// hostGone: the hosting cluster leaves the hub. That is reported at once, and the hosted cluster's
 // addon can be removed.
 func hostGone(r *rollout) {
 	host, addon := r.hosted()

@@ -46,7 +46,7 @@ func (o observed) locate(addon *addonv1beta1.ManagedClusterAddOn) configuration.
 		at.HostsHost = ownwork.WantedHost(its)
 	}
 	if at.Host == "" {
-		at.GuestOf = func(namespace string) string { return o.guestIn(addon.Namespace, namespace) }
+		at.HostedIn = func(namespace string) string { return o.hostedIn(addon.Namespace, namespace) }
 	} else if own := o.addon(at.Host); own != nil {
 		if onHost := o.deployed(own); onHost.Host == "" {
 			at.HostsOwn = onHost.Namespace
@@ -69,30 +69,30 @@ func (o observed) deployed(addon *addonv1beta1.ManagedClusterAddOn) manifests.De
 	return manifests.DeployedFor(addon, works)
 }
 
-// guestIn returns the cluster whose agent should run in a namespace of a hosting cluster,
+// hostedIn returns the cluster whose agent should run in a namespace of a hosting cluster,
 // or "".
-func (o observed) guestIn(host, namespace string) string {
-	for _, guest := range indexed[*addonv1beta1.ManagedClusterAddOn](o.addons, indexAddonByHostedNamespace, namespace) {
-		if o.host(guest) == host {
-			return guest.Namespace
+func (o observed) hostedIn(host, namespace string) string {
+	for _, addon := range indexed[*addonv1beta1.ManagedClusterAddOn](o.addons, indexAddonByHostedNamespace, namespace) {
+		if o.host(addon) == host {
+			return addon.Namespace
 		}
 	}
 	return ""
 }
 
-// guests returns the clusters whose agents run, or should run, on a cluster.
-func (o observed) guests(host string) []string {
-	var guests []string
+// hosted returns the clusters whose agents run, or should run, on a cluster.
+func (o observed) hosted(host string) []string {
+	var clusters []string
 	for _, addon := range indexed[*addonv1beta1.ManagedClusterAddOn](o.addons, indexAddonByHost, host) {
-		guests = append(guests, addon.Namespace)
+		clusters = append(clusters, addon.Namespace)
 	}
 	// The annotation may have changed since.
 	for _, work := range indexed[*workv1.ManifestWork](o.works, toolscache.NamespaceIndex, host) {
-		if guest := ownwork.GuestOf(work); guest != "" {
-			guests = append(guests, guest)
+		if cluster := ownwork.HostedCluster(work); cluster != "" {
+			clusters = append(clusters, cluster)
 		}
 	}
-	return kube.SortedNames(guests)
+	return kube.SortedNames(clusters)
 }
 
 // addon returns the cached addon of a cluster, or nil.
@@ -158,12 +158,12 @@ func workIndexers() toolscache.Indexers {
 			if name.Cleanup != cleanup || !work.DeletionTimestamp.IsZero() {
 				return ""
 			}
-			return name.Guest
+			return name.Hosted
 		})
 	}
 	return toolscache.Indexers{
 		index.ManifestWorkByAddon: by(func(work *workv1.ManifestWork, name ownwork.Name) string {
-			if name.Guest != "" || name.Cleanup {
+			if name.Hosted != "" || name.Cleanup {
 				return ""
 			}
 			return work.Namespace

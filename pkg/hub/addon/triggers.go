@@ -24,12 +24,12 @@ func (c *controllers) onClusters() toolscache.ResourceEventHandler {
 	return kube.OnEvent(func(before, after *clusterv1.ManagedCluster, initial bool) {
 		switch {
 		case after == nil:
-			c.enqueueGuests(before.Name)
+			c.enqueueHosted(before.Name)
 		case before == nil && !initial:
 			c.enqueue(after.Name)
-			c.enqueueGuests(after.Name)
+			c.enqueueHosted(after.Name)
 		case before != nil && before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero():
-			c.enqueueGuests(after.Name)
+			c.enqueueHosted(after.Name)
 		}
 	})
 }
@@ -42,15 +42,15 @@ func (f *framework) onGoneAddons() toolscache.ResourceEventHandler {
 	})
 }
 
-func (c *controllers) enqueueGuests(host string) {
-	for _, guest := range c.observed.guests(host) {
-		c.enqueue(guest)
+func (c *controllers) enqueueHosted(host string) {
+	for _, cluster := range c.observed.hosted(host) {
+		c.enqueue(cluster)
 	}
 }
 
-// onHosting makes the framework reconcile a hosting cluster's own addon when it gets or
-// loses a guest, and its guests when its own addon is deleted or becomes hosted: a
-// namespace may have become free, or a cluster able to host.
+// onHosting makes the framework reconcile a hosting cluster's own addon when it gets or loses a hosted
+// agent, and the addons of hosted agents when its own addon is deleted or becomes hosted: a namespace may
+// have become free, or a cluster able to host.
 func (c *controllers) onHosting() toolscache.ResourceEventHandler {
 	return kube.OnEvent(func(before, after *addonv1beta1.ManagedClusterAddOn, _ bool) {
 		if before == nil || before.Name != contract.AddonName {
@@ -68,6 +68,6 @@ func (c *controllers) onHosting() toolscache.ResourceEventHandler {
 				c.enqueue(host)
 			}
 		}
-		c.enqueueGuests(before.Namespace)
+		c.enqueueHosted(before.Namespace)
 	})
 }

@@ -132,7 +132,7 @@ func (c *Checker) Look(ctx context.Context) ([]string, error) {
 	if c.first == nil && s.lease != nil && s.lease.Spec.RenewTime != nil {
 		c.first = s.lease
 	}
-	return judge(s), nil
+	return validate(s), nil
 }
 
 func (c *Checker) served() ([]api, error) {

@@ -2,7 +2,7 @@
 // test". It runs with the manager's ServiceAccount: what it asks the hub about its own rights
 // is then true of the manager, and it needs no further rights.
 //
-// check.go reads the hub, judge.go says what is missing. Nothing is written but access reviews and
+// check.go reads the hub, validate.go says what is missing. Nothing is written but access reviews and
 // dry runs of what admission policies must refuse, which the hub answers and does not store.
 //
 // RBAC: as the manager; it uses

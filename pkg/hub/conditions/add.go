@@ -84,8 +84,8 @@ type Options struct {
 func Add(ctx context.Context, mgr manager.Manager, opts Options) error {
 	routes := &routes{ctx: ctx, reader: mgr.GetCache(), trigger: &watch.Trigger{Delay: delay}}
 	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](retryFirst, retryMost)
-	oneCluster := watch.Tells(func(_ context.Context, addon client.Object) { routes.enqueue(addon.GetNamespace()) })
-	everyCluster := watch.Tells(func(context.Context, client.Object) { routes.enqueue("") })
+	oneCluster := watch.HandlerFunc(func(_ context.Context, addon client.Object) { routes.enqueue(addon.GetNamespace()) })
+	everyCluster := watch.HandlerFunc(func(context.Context, client.Object) { routes.enqueue("") })
 	b := builder.ControllerManagedBy(mgr).
 		Named(ControllerName).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: limiter}).

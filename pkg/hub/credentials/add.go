@@ -71,8 +71,8 @@ type Rule interface {
 	// cluster. withdrawing says that a No would take something away.
 	Selected(ctx context.Context, pair types.NamespacedName, withdrawing bool) (selection.Result, error)
 
-	// Granted is Selected for a first copy: a Yes also holds on the hub itself, past the caches.
-	Granted(ctx context.Context, pair types.NamespacedName) (selection.Result, error)
+	// ConfirmYes is Selected for a first copy: a Yes also holds on the hub itself, past the caches.
+	ConfirmYes(ctx context.Context, pair types.NamespacedName) (selection.Result, error)
 
 	// Namespaces returns the namespaces that have a ClusterProfile with a cluster's name, or
 	// selection.ErrProfilesUnserved.
@@ -167,7 +167,7 @@ type Credentials struct {
 
 	accountTrigger, grantTrigger watch.Trigger
 
-	status       kube.Subscribers[string] // told of clusters whose condition may have changed, or "" for all
+	status       kube.Subscribers[string] // notified of clusters whose condition may have changed, or "" for all
 	scopeChanged func(scope types.NamespacedName)
 
 	// added is for reads from caches, which do not block.
@@ -223,7 +223,7 @@ func newCredentials(ctx context.Context, mgr manager.Manager, opts Options) (*Cr
 		ledger:   target.NewLedger(),
 		added:    ctx,
 	}
-	c.outcomes = report.NewOutcomes(c.status.Tell, c.enqueueEvents, opts.Metrics)
+	c.outcomes = report.NewOutcomes(c.status.Notify, c.enqueueEvents, opts.Metrics)
 	c.followers = target.NewFollowers(ctx, watching, c.ledger, c.enqueueWithRivals, func(namespace string) {
 		c.enqueueGrant(grants.Target(namespace))
 	})
@@ -292,7 +292,7 @@ func (c *Credentials) start(ctx context.Context) error {
 	if c.accounts.AllReconciled() {
 		c.enqueueGrants()
 	}
-	c.status.Tell("")
+	c.status.Notify("")
 	return nil
 }
 
@@ -340,8 +340,8 @@ func (c *Credentials) allReconciled() bool {
 	case !c.mayHaveAccounts():
 		return !c.accounts.Synced() || c.accounts.AllReconciled()
 	default:
-		standing, err := c.opts.Definitions.Standing(c.added, c.mgr.GetCache(), source.AccountCRD)
-		return err == nil && standing == watch.Served && c.accounts.AllReconciled()
+		state, err := c.opts.Definitions.State(c.added, c.mgr.GetCache(), source.AccountCRD)
+		return err == nil && state == watch.Served && c.accounts.AllReconciled()
 	}
 }
 
@@ -380,7 +380,7 @@ func (c *Credentials) addGrants() error {
 		Named(GrantsControllerName).
 		WithOptions(c.queue().Controller()).
 		WatchesRawSource(&c.grantTrigger)
-	enqueue := watch.Tells(func(_ context.Context, binding client.Object) {
+	enqueue := watch.HandlerFunc(func(_ context.Context, binding client.Object) {
 		c.grantTrigger.Enqueue(client.ObjectKeyFromObject(binding))
 	})
 	vanished := predicate.Funcs{DeleteFunc: func(e event.DeleteEvent) bool {

@@ -37,14 +37,14 @@ const (
 
 // withdraw deletes the account's copies in the given namespaces, except for those that
 // upstream's syncer has taken over and may be maintaining.
-func (r *Reconciler) withdraw(ctx context.Context, o observed, namespaces []string) effect {
+func (r *Reconciler) withdraw(ctx context.Context, o observed, namespaces []string) phaseResult {
 	// Upstream maintains only copies of accounts that exist and are labelled. It would
 	// delete others that it has taken over itself.
 	yield := (o.paused || o.unknown != "") && o.account != nil && o.account.DeletionTimestamp == nil
 	var requests []request
 	for _, namespace := range namespaces {
 		if r.isPresent(o.key, namespace) {
-			requests = append(requests, request{namespace: namespace, act: func(func() bool) effect {
+			requests = append(requests, request{namespace: namespace, act: func(func() bool) phaseResult {
 				return r.withdrawFrom(ctx, o.key, namespace, yield)
 			}})
 		}
@@ -55,18 +55,18 @@ func (r *Reconciler) withdraw(ctx context.Context, o observed, namespaces []stri
 // withdrawFrom deletes the account's copy in a namespace.
 func (r *Reconciler) withdrawFrom(
 	ctx context.Context, account types.NamespacedName, namespace string, yield bool,
-) effect {
+) phaseResult {
 	// Even a RoleBinding that is not ours may grant the right to delete.
 	at, secret := grants.Target(namespace), target.Key(account, namespace)
 	granted := r.ensure(ctx, at)
 	if granted.lost {
-		return effect{}
+		return phaseResult{}
 	}
 	withdrawn, err := r.copies.Withdraw(ctx, account, namespace, yield)
-	fight := &kube.ContestedError{}
+	contention := &kube.ContestedError{}
 	switch {
-	case errors.As(err, &fight):
-		return contested(ctx, at, "Secret", secret.Name, fight)
+	case errors.As(err, &contention):
+		return contested(ctx, at, "Secret", secret.Name, contention)
 	case err != nil && granted.ok():
 		return r.failure(at, err, err.Error())
 	case err != nil && granted.refused() && r.isCollected(ctx, account, namespace):
@@ -79,7 +79,7 @@ func (r *Reconciler) withdrawFrom(
 		log.FromContext(ctx).Info("Withdrew a copy", "secret", secret)
 		r.enqueueRivals(account)
 	}
-	return effect{}
+	return phaseResult{}
 }
 
 // isCollected reports whether Kubernetes' garbage collector deletes an account's copies in a namespace,
@@ -92,26 +92,26 @@ func (r *Reconciler) isCollected(ctx context.Context, account types.NamespacedNa
 
 // readToken returns what is known about the account's token, and reads it if the plan says
 // so. token is nil unless it was read and may be copied.
-func (r *Reconciler) readToken(ctx context.Context, p plan) (source.Finding, *bearer.Token, effect) {
+func (r *Reconciler) readToken(ctx context.Context, p plan) (source.Finding, *bearer.Token, phaseResult) {
 	switch p.token {
 	case unused:
 		r.tokens.Forget(p.key)
-		return source.Finding{}, nil, effect{}
+		return source.Finding{}, nil, phaseResult{}
 	case refused, unchanged, postponed:
-		return p.found, nil, effect{}
+		return p.found, nil, phaseResult{}
 	}
-	what, to := attempt{account: p.key, task: reading}, goal{token: source.ReferenceOf(p.account)}
-	if instead, paused := r.failures.instead(what, to); paused {
+	what, in := operationID{account: p.key, kind: reading}, inputs{token: source.ReferenceOf(p.account)}
+	if instead, paused := r.failures.instead(what, in); paused {
 		return source.Finding{}, nil, instead
 	}
 	found, token, result := r.read(ctx, p.account)
-	return found, token, r.failures.record(what, to, result, true)
+	return found, token, r.failures.record(what, in, result, true)
 }
 
 // read reads an account's token.
 func (r *Reconciler) read(
 	ctx context.Context, account *authv1beta1.ManagedServiceAccount,
-) (source.Finding, *bearer.Token, effect) {
+) (source.Finding, *bearer.Token, phaseResult) {
 	at := grants.Source(account.Namespace)
 	if granted := r.ensure(ctx, at); !granted.ok() {
 		// An account whose namespace does not exist is about to be deleted.
@@ -122,14 +122,14 @@ func (r *Reconciler) read(
 	if err != nil {
 		return source.Finding{}, nil, r.failure(at, err, err.Error())
 	}
-	return found, token, effect{}
+	return found, token, phaseResult{}
 }
 
 // apply withdraws the copies of an unusable token, and writes those that differ. token is
 // nil if it was not read.
-func (r *Reconciler) apply(ctx context.Context, p plan, f final, token *bearer.Token) effect {
+func (r *Reconciler) apply(ctx context.Context, p plan, f final, token *bearer.Token) phaseResult {
 	withdrawn := r.withdraw(ctx, p.observed, f.withdraw)
-	all := join(effect{problems: f.problems, again: f.again}, withdrawn)
+	all := join(phaseResult{problems: f.problems, again: f.again}, withdrawn)
 	if token == nil && p.token != postponed {
 		// The Secret is missing and may be recreated: nothing can be written until then.
 		all.undecided = all.undecided || len(f.write) > 0
@@ -137,13 +137,13 @@ func (r *Reconciler) apply(ctx context.Context, p plan, f final, token *bearer.T
 	}
 	requests := make([]request, 0, len(f.write))
 	for _, d := range f.write {
-		put := func(revoked func() bool) effect {
-			if token == nil { // there is room after all
-				return effect{undecided: true, again: time.Millisecond}
+		put := func(revoked func() bool) phaseResult {
+			if token == nil { // there is a free slot after all
+				return phaseResult{undecided: true, again: time.Millisecond}
 			}
 			return r.put(ctx, p.key, d, *token, revoked)
 		}
-		requests = append(requests, request{d.namespace, goalOf(p.observed, d.observedTarget), put})
+		requests = append(requests, request{d.namespace, inputsOf(p.observed, d.observedTarget), put})
 	}
 	return join(all, r.operations.do(p.key, writing, requests))
 }
@@ -152,11 +152,11 @@ func (r *Reconciler) apply(ctx context.Context, p plan, f final, token *bearer.T
 // meantime.
 func (r *Reconciler) put(
 	ctx context.Context, account types.NamespacedName, d decision, token bearer.Token, revoked func() bool,
-) effect {
+) phaseResult {
 	at, pair := grants.Target(d.namespace), types.NamespacedName{Namespace: d.namespace, Name: account.Namespace}
 	held := &kube.HeldBackError{} // asked first: a first copy costs live reads
 	if err := r.copies.CheckBudget(account, d.namespace); errors.As(err, &held) {
-		return effect{undecided: true, again: held.Wait}
+		return phaseResult{undecided: true, again: held.Wait}
 	}
 	if !d.copy.Present {
 		if selected := r.selectedLive(ctx, pair); !selected.ok() {
@@ -168,13 +168,13 @@ func (r *Reconciler) put(
 		// The caches still select it; an event will tell them that the namespace is gone,
 		// or exists again.
 		const missing = "the Namespace does not exist"
-		return effect{again: fair.RetryMost, problems: []report.Problem{{
+		return phaseResult{again: fair.RetryMost, problems: []report.Problem{{
 			Reason: contract.ReasonTargetNotEntitled, Namespace: d.namespace, Text: missing,
 		}}}
 	case !granted.ok():
 		return granted
 	}
-	var refused effect
+	var refused phaseResult
 	mayCreate := func() bool {
 		refused = r.mayCreate(ctx, pair, d)
 		return refused.ok()
@@ -183,18 +183,18 @@ func (r *Reconciler) put(
 		Account: account, Namespace: d.namespace, Token: token, Owner: d.profile.owner,
 		Create: d.action == publish, MayCreate: mayCreate, Revoked: revoked,
 	})
-	foreign, fight := &target.ForeignError{}, &kube.ContestedError{}
+	foreign, contention := &target.ForeignError{}, &kube.ContestedError{}
 	switch {
 	case err == nil:
-		return effect{}
-	case errors.As(err, &fight):
-		return contested(ctx, at, "Secret", target.Name(account), fight)
+		return phaseResult{}
+	case errors.As(err, &contention):
+		return contested(ctx, at, "Secret", target.Name(account), contention)
 	case errors.Is(err, target.ErrRevoked) && !refused.ok():
 		return refused
 	case errors.Is(err, target.ErrRevoked):
-		return effect{undecided: true} // the account is or will be reconciled again
+		return phaseResult{undecided: true} // the account is or will be reconciled again
 	case errors.As(err, &foreign):
-		return effect{again: foreignEvery, problems: []report.Problem{{
+		return phaseResult{again: foreignEvery, problems: []report.Problem{{
 			Reason: contract.ReasonForeignSecret, Namespace: d.namespace, Text: foreign.Error(),
 		}}}
 	default:
@@ -202,10 +202,10 @@ func (r *Reconciler) put(
 	}
 }
 
-// mayCreate returns no effect if the hub itself allows creating a pair's copy, and has the profile that
+// mayCreate returns a zero result if the hub itself allows creating a pair's copy, and has the profile that
 // will own it. A copy that was known to be there may be gone because another manager withdrew it. If the
 // cache still shows a profile that was deleted and recreated, Kubernetes would collect the copy as garbage.
-func (r *Reconciler) mayCreate(ctx context.Context, pair types.NamespacedName, d decision) effect {
+func (r *Reconciler) mayCreate(ctx context.Context, pair types.NamespacedName, d decision) phaseResult {
 	if d.copy.Present {
 		if selected := r.selectedLive(ctx, pair); !selected.ok() {
 			return selected
@@ -215,21 +215,21 @@ func (r *Reconciler) mayCreate(ctx context.Context, pair types.NamespacedName, d
 	case err != nil:
 		return r.failure(grants.Target(pair.Namespace), err, err.Error())
 	case uid != d.profile.owner.UID:
-		return effect{undecided: true, again: selection.LagRecheck}
+		return phaseResult{undecided: true, again: selection.LagRecheck}
 	default:
-		return effect{}
+		return phaseResult{}
 	}
 }
 
-// selectedLive returns no effect if the hub itself, past the caches, allows a first copy of a pair.
-func (r *Reconciler) selectedLive(ctx context.Context, pair types.NamespacedName) effect {
-	switch selected, err := r.opts.Rule.Granted(ctx, pair); {
+// selectedLive returns a zero result if the hub itself, past the caches, allows a first copy of a pair.
+func (r *Reconciler) selectedLive(ctx context.Context, pair types.NamespacedName) phaseResult {
+	switch selected, err := r.opts.Rule.ConfirmYes(ctx, pair); {
 	case err != nil:
 		return r.failure(grants.Target(pair.Namespace), err, err.Error())
 	case selected.Answer != selection.Yes:
-		return effect{undecided: true, again: cmp.Or(selected.Again, selection.LagRecheck)}
+		return phaseResult{undecided: true, again: cmp.Or(selected.Again, selection.LagRecheck)}
 	default:
-		return effect{}
+		return phaseResult{}
 	}
 }
 
@@ -249,45 +249,45 @@ func (r *Reconciler) liveProfile(ctx context.Context, pair types.NamespacedName)
 }
 
 // ensure ensures that a grant's RoleBinding exists.
-func (r *Reconciler) ensure(ctx context.Context, grant grants.Grant) effect {
+func (r *Reconciler) ensure(ctx context.Context, grant grants.Grant) phaseResult {
 	err := r.grants.Ensure(ctx, grant)
-	fight := &kube.ContestedError{}
+	contention := &kube.ContestedError{}
 	switch {
 	case err == nil:
-		return effect{}
+		return phaseResult{}
 	case kube.IsNamespaceMissing(err):
-		return effect{lost: true}
-	case errors.As(err, &fight):
-		return contested(ctx, grant, "RoleBinding", grant.Key().Name, fight)
+		return phaseResult{lost: true}
+	case errors.As(err, &contention):
+		return contested(ctx, grant, "RoleBinding", grant.Key().Name, contention)
 	default:
 		return r.failure(grant, err, err.Error())
 	}
 }
 
-// contested returns the effect of a contested object, for which the manager has a right: the object
+// contested returns the result of a contested object, for which the manager has a right: the object
 // stays as it is for a while.
-func contested(ctx context.Context, at grants.Grant, kind, name string, fight *kube.ContestedError) effect {
-	if fight.First {
+func contested(ctx context.Context, at grants.Grant, kind, name string, contention *kube.ContestedError) phaseResult {
+	if contention.First {
 		log.FromContext(ctx).Info("Another client keeps changing an object, so it is repaired less often",
 			"kind", kind, "namespace", at.Namespace, "name", name, "every", kube.RepairEvery)
 	}
-	return effect{
+	return phaseResult{
 		problems:  []report.Problem{contestedProblem(at, kind, name)},
-		contested: true, again: fight.Wait,
+		contested: true, again: contention.Wait,
 	}
 }
 
-// failure returns the effect of an error: a request forbidden although its grant was just
+// failure returns the result of an error: a request forbidden although its grant was just
 // created is retried soon; a refusal is reported and retried; everything else is retried,
 // and reported if that does not help. text is the part of the error that may be reported.
-func (r *Reconciler) failure(grant grants.Grant, err error, text string) effect {
+func (r *Reconciler) failure(grant grants.Grant, err error, text string) phaseResult {
 	text = bearer.WithoutTokens(text)
 	// Something is also forbidden because the namespace is being deleted.
-	if wait := r.grants.Settling(grant); wait > 0 && apierrors.IsForbidden(err) &&
+	if wait := r.grants.ForbiddenRetry(grant); wait > 0 && apierrors.IsForbidden(err) &&
 		!apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
-		return effect{undecided: true, again: wait}
+		return phaseResult{undecided: true, again: wait}
 	}
-	return effect{
+	return phaseResult{
 		errs:    []error{errors.New(text)},
 		failing: true,
 		problems: []report.Problem{{

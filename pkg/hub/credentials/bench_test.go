@@ -94,7 +94,7 @@ func BenchmarkLatency(b *testing.B) {
 
 		apitest.Edit(w, account, func(a *authv1beta1.ManagedServiceAccount) { delete(a.Labels, syncLabel) })
 		began = time.Now()
-		w.lacks(team, c, "reader")
+		w.hasNoCopy(team, c, "reader")
 		withdrawals = append(withdrawals, time.Since(began))
 		apitest.Edit(w, account,
 			func(a *authv1beta1.ManagedServiceAccount) { a.Labels = map[string]string{syncLabel: "true"} })

@@ -31,7 +31,7 @@ func TestTheConditionIsTrueWithoutAccounts(t *testing.T) {
 		t.Errorf("condition (-one copy +two):\n%s", diff)
 	}
 	s.MustDelete(s.account)
-	s.lacks(s.team, s.cluster, "reader")
+	s.hasNoCopy(s.team, s.cluster, "reader")
 	s.synced(s.cluster)
 }
 
@@ -87,7 +87,7 @@ func TestUpstreamsSyncerIsLeftAlone(t *testing.T) {
 	s.start()
 	s.mentions(s.cluster, "UpstreamSyncerOn")
 	apitest.Edit(s.world, s.account, func(a *authv1beta1.ManagedServiceAccount) { delete(a.Labels, syncLabel) })
-	s.lacks(s.team, s.cluster, "reader")
+	s.hasNoCopy(s.team, s.cluster, "reader")
 	apitest.Edit(s.world, s.account,
 		func(a *authv1beta1.ManagedServiceAccount) { a.Labels = map[string]string{syncLabel: "true"} })
 	s.mentions(s.cluster, "UpstreamSyncerOn")

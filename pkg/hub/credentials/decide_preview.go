@@ -39,7 +39,7 @@ func Named(account *authv1beta1.ManagedServiceAccount) (namespaces []string, doe
 	return named.Namespaces, named.Is
 }
 
-// PreviewOf judges an account for one namespace, in which the cluster is selected as
+// PreviewOf evaluates an account for one namespace, in which the cluster is selected as
 // given and has that profile, nil if there is none. Unless requireTarget is true, an account
 // that names no namespaces is copied wherever its cluster is selected.
 func PreviewOf(
@@ -61,7 +61,7 @@ func PreviewOf(
 		return preview
 	}
 	decided := decideTarget(observed{key: key, now: now, known: true, account: account}, observedTarget{
-		namespace: namespace, wanted: true, selection: selected, profile: judgeProfile(profile),
+		namespace: namespace, wanted: true, selection: selected, profile: profileState(profile),
 	})
 	preview.Reason, preview.Why = decided.reason, decided.why
 	if refusal := source.ReferenceOf(account).Refusal(account.Name, now); preview.Reason == "" && refusal.Problem != "" {

@@ -20,8 +20,8 @@ import (
 func (w *world) relisted(account client.Object, missing bool) {
 	w.T.Helper()
 	w.Eventually("the accounts are listed under the new CRD", func() string {
-		standing, err := w.opts.Definitions.Standing(w.T.Context(), w.mgr.GetCache(), source.AccountCRD)
-		if err != nil || standing != watch.Restoring {
+		state, err := w.opts.Definitions.State(w.T.Context(), w.mgr.GetCache(), source.AccountCRD)
+		if err != nil || state != watch.Restoring {
 			return "the cache has not caught up"
 		}
 		found, _, err := w.creds.accounts.Get(w.T.Context(), client.ObjectKeyFromObject(account))
@@ -164,5 +164,5 @@ func TestAccountsThatVanishWithTheirCRD(t *testing.T) {
 	}
 	now.Set(3 * watch.RestoreTime)
 	w.creds.enqueuePair(types.NamespacedName{Namespace: team, Name: c})
-	w.lacks(team, c, "reader")
+	w.hasNoCopy(team, c, "reader")
 }

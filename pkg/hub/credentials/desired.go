@@ -70,7 +70,7 @@ func (o observed) needsFirstCopy() bool {
 
 // isPublished reports whether there must be a copy in a namespace, unless the token itself forbids it.
 func (o observed) isPublished(t observedTarget) bool {
-	what, _, _ := judge(o, t)
+	what, _, _ := decideAction(o, t)
 	return what == publish
 }
 
@@ -126,8 +126,8 @@ func isUnusable(account *authv1beta1.ManagedServiceAccount, now time.Time) bool 
 	return isIncomplete(account) || source.ReferenceOf(account).Refusal(account.Name, now).Problem != ""
 }
 
-// judgeProfile judges a pair's profile; nil means that there is none.
-func judgeProfile(profile *inventoryv1alpha1.ClusterProfile) observedProfile {
+// profileState summarizes a pair's profile; nil means that there is none.
+func profileState(profile *inventoryv1alpha1.ClusterProfile) observedProfile {
 	switch {
 	case profile == nil:
 		return observedProfile{}
@@ -181,14 +181,14 @@ func (d decision) needsCopy() bool {
 // away. If no copy exists, it is unclear whose name it is, and none is created.
 func decideTarget(o observed, t observedTarget) decision {
 	d := decision{observedTarget: t}
-	d.action, d.reason, d.why = judge(o, t)
+	d.action, d.reason, d.why = decideAction(o, t)
 	if o.silent && d.reason == contract.ReasonTargetNotEntitled {
 		d.reason, d.why = "", ""
 	}
 	return d
 }
 
-func judge(o observed, t observedTarget) (what action, reason, why string) {
+func decideAction(o observed, t observedTarget) (what action, reason, why string) {
 	name := target.Name(o.key)
 	switch {
 	case o.draining:
@@ -368,8 +368,8 @@ func (p plan) mayWrite(found source.Finding) bool {
 }
 
 // mayAttempt reports whether a failed attempt may have to be repeated.
-func (p plan) mayAttempt(what attempt) bool {
-	switch what.task {
+func (p plan) mayAttempt(what operationID) bool {
+	switch what.kind {
 	case reading:
 		return p.token == toRead || p.token == postponed
 	case writing:

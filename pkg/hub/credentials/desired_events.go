@@ -9,15 +9,15 @@ import (
 
 // refusedIn returns what to tell the consumers of each namespace that sees the cluster about an
 // account's problems. Other namespaces must not even learn that there is such a cluster.
-func refusedIn(o observed, problems []report.Problem) map[string][]notices.Lack {
-	refused := map[string][]notices.Lack{}
+func refusedIn(o observed, problems []report.Problem) map[string][]notices.Problem {
+	refused := map[string][]notices.Problem{}
 	for _, t := range o.targets {
 		if !t.wanted || t.selection.Answer != selection.Yes {
 			continue
 		}
 		for _, p := range problems {
 			if why := explanation(o.key.Name, p, t); why != "" {
-				refused[t.namespace] = append(refused[t.namespace], notices.Lack{
+				refused[t.namespace] = append(refused[t.namespace], notices.Problem{
 					Cluster: o.key.Namespace, Reason: p.Reason, Why: why,
 					HasProfile: t.profile.owner.UID != "", Bindings: t.selection.Bindings,
 				})

@@ -162,7 +162,7 @@ func TestDecideTarget(t *testing.T) {
 	}
 }
 
-func TestJudgeProfile(t *testing.T) {
+func TestProfileState(t *testing.T) {
 	profile := func(change func(*inventoryv1alpha1.ClusterProfile)) *inventoryv1alpha1.ClusterProfile {
 		p := ocmtest.OurProfile("team", "c1")
 		p.UID = "uid"
@@ -194,7 +194,7 @@ func TestJudgeProfile(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := judgeProfile(test.profile); got != test.want {
+			if got := profileState(test.profile); got != test.want {
 				t.Errorf("got %+v, want %+v", got, test.want)
 			}
 		})
@@ -247,16 +247,16 @@ func TestTokenDecidesLast(t *testing.T) {
 			found:  source.Finding{Problem: "bad"}, token: refused,
 			want: final{withdraw: []string{"team"}, problems: []report.Problem{{Reason: "InvalidSource", Text: "bad"}}},
 		},
-		"there is no room, and nothing is known of the token: it is not read": {
+		"there is no free slot, and nothing is known of the token: it is not read": {
 			change: func(o *observed) { o.targets[0].blocked = true },
 			token:  postponed, want: final{write: []decision{in("team", publish)}},
 		},
-		"there is no room, and the token is known: it is not read, but its times continue": {
+		"there is no free slot, and the token is known: it is not read, but its times continue": {
 			change: func(o *observed) { o.finding, o.current, o.targets[0].blocked = good, true, true },
 			found:  good, token: postponed,
 			want: final{write: []decision{in("team", publish)}, again: time.Minute},
 		},
-		"there is no room in one of two namespaces: it is read": {
+		"there is no free slot in one of two namespaces: it is read": {
 			change: func(o *observed) {
 				o.targets = append(o.targets, o.targets[0])
 				o.targets[0].blocked, o.targets[1].namespace = true, "other"
@@ -266,7 +266,7 @@ func TestTokenDecidesLast(t *testing.T) {
 				again: time.Minute,
 			},
 		},
-		"there is no room, and a copy rests on a token of which nothing is known: it is read": {
+		"there is no free slot, and a copy rests on a token of which nothing is known: it is read": {
 			change: func(o *observed) { o.targets[0].blocked, o.targets[0].copy.Present = true, true },
 			found:  source.Finding{Problem: "bad"}, token: toRead,
 			want: final{withdraw: []string{"team"}, problems: []report.Problem{{Reason: "InvalidSource", Text: "bad"}}},
@@ -378,7 +378,7 @@ func TestTakesAway(t *testing.T) {
 			},
 			want: true,
 		},
-		"a token that expired while there is no room": {
+		"a token that expired while there is no free slot": {
 			p: plan{
 				token: postponed, found: source.Finding{Expires: now}, observed: observed{current: true},
 				decisions: []decision{{observedTarget: copied, action: publish}},

@@ -39,41 +39,41 @@ func TestRefusalsAreReportedToTheRightNamespaces(t *testing.T) {
 		key:     types.NamespacedName{Namespace: "c", Name: "reader"},
 		targets: []observedTarget{sees("a"), sees("b"), blind, doubtful, unnamed, foreign},
 	}
-	lack := func(reason, why string) notices.Lack {
-		return notices.Lack{Cluster: "c", Reason: reason, Why: why, HasProfile: true, Bindings: []string{"set"}}
+	problem := func(reason, why string) notices.Problem {
+		return notices.Problem{Cluster: "c", Reason: reason, Why: why, HasProfile: true, Bindings: []string{"set"}}
 	}
-	without := func(l notices.Lack) notices.Lack {
-		l.HasProfile = false
-		return l
+	without := func(p notices.Problem) notices.Problem {
+		p.HasProfile = false
+		return p
 	}
 	for name, test := range map[string]struct {
 		problems []report.Problem
-		want     map[string][]notices.Lack
+		want     map[string][]notices.Problem
 	}{
 		"nothing is wrong": {},
 		"everywhere: namespaces that see the cluster and are named": {
 			problems: []report.Problem{{Reason: "InvalidSource", Text: "its token has expired"}},
-			want: map[string][]notices.Lack{
-				"a":       {lack("InvalidSource", "Account reader is not copied: its token has expired.")},
-				"b":       {lack("InvalidSource", "Account reader is not copied: its token has expired.")},
-				"foreign": {without(lack("InvalidSource", "Account reader is not copied: its token has expired."))},
+			want: map[string][]notices.Problem{
+				"a":       {problem("InvalidSource", "Account reader is not copied: its token has expired.")},
+				"b":       {problem("InvalidSource", "Account reader is not copied: its token has expired.")},
+				"foreign": {without(problem("InvalidSource", "Account reader is not copied: its token has expired."))},
 			},
 		},
 		"in one namespace: that one alone": {
 			problems: []report.Problem{{Reason: "ForeignSecret", Namespace: "b", Text: "Secret c-reader is in the way"}},
-			want: map[string][]notices.Lack{
-				"b": {lack("ForeignSecret", "Account reader is not copied: Secret c-reader is in the way.")},
+			want: map[string][]notices.Problem{
+				"b": {problem("ForeignSecret", "Account reader is not copied: Secret c-reader is in the way.")},
 			},
 		},
 		"another client's profile is in its place": {
 			problems: []report.Problem{{Reason: "TargetNotEntitled", Namespace: "foreign", Text: "the cluster has a ClusterProfile of another"}},
-			want: map[string][]notices.Lack{
-				"foreign": {without(lack("TargetNotEntitled", "Account reader is not copied: the cluster has a ClusterProfile of another."))},
+			want: map[string][]notices.Problem{
+				"foreign": {without(problem("TargetNotEntitled", "Account reader is not copied: the cluster has a ClusterProfile of another."))},
 			},
 		},
 		"other accounts and clusters are not named": {
 			problems: []report.Problem{{Reason: "NameCollision", Namespace: "a", Text: "the Secret c-reader there is the copy of account x of cluster hidden"}},
-			want: map[string][]notices.Lack{"a": {lack("NameCollision", "Account reader is not copied: another account's copy has "+
+			want: map[string][]notices.Problem{"a": {problem("NameCollision", "Account reader is not copied: another account's copy has "+
 				"the same name, or would have it; the hub's administrator has to rename one of the two accounts.")}},
 		},
 		"the cluster's namespace on the hub is not shown": {
@@ -81,11 +81,11 @@ func TestRefusalsAreReportedToTheRightNamespaces(t *testing.T) {
 				{Reason: "CopyFailed", Namespace: "", Text: `secrets "reader" is forbidden: User "manager" cannot get it in the namespace "c"`},
 				{Reason: "Contested", Namespace: "", Text: "another client keeps changing RoleBinding c/token-source"},
 			},
-			want: func() map[string][]notices.Lack {
+			want: func() map[string][]notices.Problem {
 				const why = "Account reader could not be copied or withdrawn: the manager cannot read the token on " +
 					"the hub; it keeps trying."
-				both := []notices.Lack{lack("CopyFailed", why), lack("Contested", why)}
-				return map[string][]notices.Lack{"a": both, "b": both, "foreign": {without(both[0]), without(both[1])}}
+				both := []notices.Problem{problem("CopyFailed", why), problem("Contested", why)}
+				return map[string][]notices.Problem{"a": both, "b": both, "foreign": {without(both[0]), without(both[1])}}
 			}(),
 		},
 		"problems that do not concern them, or that others report": {
@@ -98,9 +98,9 @@ func TestRefusalsAreReportedToTheRightNamespaces(t *testing.T) {
 		},
 		"it is unknown who writes": {
 			problems: []report.Problem{{Reason: "UpstreamSyncerOn", Text: "No copies are written."}},
-			want: map[string][]notices.Lack{
-				"a": {lack("UpstreamSyncerOn", "No copies are written.")}, "b": {lack("UpstreamSyncerOn", "No copies are written.")},
-				"foreign": {without(lack("UpstreamSyncerOn", "No copies are written."))},
+			want: map[string][]notices.Problem{
+				"a": {problem("UpstreamSyncerOn", "No copies are written.")}, "b": {problem("UpstreamSyncerOn", "No copies are written.")},
+				"foreign": {without(problem("UpstreamSyncerOn", "No copies are written."))},
 			},
 		},
 	} {
@@ -135,8 +135,8 @@ func (w *world) tenant(namespace string) client.Client {
 	return apitest.NewClient(w.T, cfg, ocmtest.Scheme())
 }
 
-// A Secret in the way in one of three namespaces that an account names: the tenant there is
-// told, once; the one whose namespace has the copy is told nothing, and so is the one whose
+// A Secret in the way in one of three namespaces that an account names: the tenant there gets
+// an event, once; the one whose namespace has the copy gets none, nor does the one whose
 // namespace does not see the cluster. No namespace sees the events of others.
 func TestTenantsGetEventsInTheirOwnNamespace(t *testing.T) {
 	w := newWorld(t)
@@ -157,7 +157,7 @@ func TestTenantsGetEventsInTheirOwnNamespace(t *testing.T) {
 	for _, team := range []string{refused, served, blind} {
 		tenants[team] = w.tenant(team)
 	}
-	told := func(namespace string) []string {
+	eventsIn := func(namespace string) []string {
 		events := &eventsv1.EventList{}
 		apitest.Must(t, tenants[namespace].List(t.Context(), events, client.InNamespace(namespace)))
 		var list []string
@@ -170,9 +170,9 @@ func TestTenantsGetEventsInTheirOwnNamespace(t *testing.T) {
 	once := func(when string) {
 		t.Helper()
 		start := "Warning ForeignSecret on ClusterProfile " + c + " by hub.credentials: Account reader is not copied: "
-		got := told(refused)
+		got := eventsIn(refused)
 		if len(got) != 1 || !strings.HasPrefix(got[0], start) || !strings.Contains(got[0], inTheWay.Name) {
-			t.Errorf("%s the tenant is told %q", when, got)
+			t.Errorf("%s the tenant gets %q", when, got)
 		}
 	}
 	reported := func() {
@@ -188,8 +188,8 @@ func TestTenantsGetEventsInTheirOwnNamespace(t *testing.T) {
 	reported()
 	once("at first")
 	for _, other := range []string{served, blind} {
-		if got := told(other); len(got) > 0 {
-			t.Errorf("namespace %s is told %q", other, got)
+		if got := eventsIn(other); len(got) > 0 {
+			t.Errorf("namespace %s gets %q", other, got)
 		}
 		err := tenants[refused].List(t.Context(), &eventsv1.EventList{}, client.InNamespace(other))
 		if !apierrors.IsForbidden(err) {

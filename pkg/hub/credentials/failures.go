@@ -14,35 +14,35 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/fair"
 )
 
-// task is what to do about an account.
-type task int
+// operationKind is what to do about an account.
+type operationKind int
 
 const (
 	// withdrawing and writing concern its copy in a namespace.
-	withdrawing task = iota
+	withdrawing operationKind = iota
 	writing
 
 	// reading concerns its token.
 	reading
 )
 
-// attempt is a task that may fail.
-type attempt struct {
+// operationID identifies an operation, which is repeated if it fails.
+type operationID struct {
 	account   types.NamespacedName
 	namespace string // "" for reading
-	task      task
+	kind      operationKind
 }
 
-// goal is what an attempt should achieve. When it changes, earlier failures do not predict
-// whether the next attempt fails.
-type goal struct {
+// inputs are what the result of an operation depends on. When they change, earlier failures do not
+// predict whether the next attempt fails.
+type inputs struct {
 	token source.Reference
 	owner target.Owner
 }
 
-// goalOf returns the goal of writing an account's copy in a namespace.
-func goalOf(o observed, to observedTarget) goal {
-	return goal{source.ReferenceOf(o.account), to.profile.owner}
+// inputsOf returns the inputs of writing an account's copy in a namespace.
+func inputsOf(o observed, to observedTarget) inputs {
+	return inputs{source.ReferenceOf(o.account), to.profile.owner}
 }
 
 // failures remembers failures, so that each attempt is repeated at growing intervals of its
@@ -53,41 +53,40 @@ type failures struct {
 	clock clock.PassiveClock
 
 	mu   sync.Mutex
-	last map[types.NamespacedName]map[attempt]*failure // by account
+	last map[types.NamespacedName]map[operationID]*failure // by account
 }
 
 // failure is the result of an attempt.
 type failure struct {
-	goal   goal
-	result effect
+	inputs inputs
+	result phaseResult
 	at     time.Time
 	pause  time.Duration // before it may be repeated
 
-	// Until a success or another goal: since when it fails, and the pause that doubles with each failure,
+	// Until a success or other inputs: since when it fails, and the pause that doubles with each failure,
 	// before urgency shortens it.
 	since time.Time
 	grown time.Duration
 
-	// told is true once a reconciliation has received it.
-	told bool
+	// received is true once a reconciliation has received it.
+	received bool
 }
 
 func newFailures(clock clock.PassiveClock) *failures {
-	return &failures{clock: clock, last: map[types.NamespacedName]map[attempt]*failure{}}
+	return &failures{clock: clock, last: map[types.NamespacedName]map[operationID]*failure{}}
 }
 
-// record stores the result of an attempt, if it failed or if no reconciliation has been
-// told of a result worth telling. It returns the result with the time at which to repeat a
-// failed attempt.
-func (f *failures) record(what attempt, to goal, result effect, told bool) effect {
-	if told && result.undecided && !result.failed() {
+// record stores the result of an attempt if it failed, or if it has problems or a time to look again that
+// no reconciliation has received. It returns the result with the time at which to repeat a failed attempt.
+func (f *failures) record(what operationID, in inputs, result phaseResult, received bool) phaseResult {
+	if received && result.undecided && !result.failed() {
 		return result // nothing was tried
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	last := &failure{goal: to, result: result, at: f.clock.Now(), told: told}
+	last := &failure{inputs: in, result: result, at: f.clock.Now(), received: received}
 	last.since = last.at
-	if before := f.last[what.account][what]; before != nil && before.goal == to && before.result.failed() {
+	if before := f.last[what.account][what]; before != nil && before.inputs == in && before.result.failed() {
 		last.grown = before.grown
 		if !before.since.After(last.at) { // otherwise the clock was set back
 			last.since = before.since
@@ -99,15 +98,15 @@ func (f *failures) record(what attempt, to goal, result effect, told bool) effec
 	case result.failing:
 		last.grown = min(max(2*last.grown, fair.RetryFirst), fair.RetryMost)
 		last.pause = last.grown
-		if what.task == withdrawing && !last.isLasting(last.at) || result.conflict {
+		if what.kind == withdrawing && !last.isLasting(last.at) || result.conflict {
 			last.pause = min(last.pause, fair.RetryUrgent)
 		}
 		last.result.again = cmp.Or(result.again, last.pause)
 	}
 	f.drop(what)
-	if result.failed() || !told && (len(result.problems) > 0 || result.again > 0) {
+	if result.failed() || !received && (len(result.problems) > 0 || result.again > 0) {
 		if f.last[what.account] == nil {
-			f.last[what.account] = map[attempt]*failure{}
+			f.last[what.account] = map[operationID]*failure{}
 		}
 		f.last[what.account][what] = last
 	}
@@ -124,56 +123,56 @@ func (l *failure) isLasting(now time.Time) bool {
 func (f *failures) isStuck(account types.NamespacedName, namespace string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	last := f.last[account][attempt{account, namespace, withdrawing}]
+	last := f.last[account][operationID{account, namespace, withdrawing}]
 	return last != nil && last.isLasting(f.clock.Now())
 }
 
 // isPaused reports whether an attempt must not be made now, because it failed a short while
-// ago or because no reconciliation has been told of the last one's result.
-func (f *failures) isPaused(what attempt, to goal) bool {
+// ago or because no reconciliation has received the last one's result.
+func (f *failures) isPaused(what operationID, in inputs) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	_, paused := f.look(what, to)
+	_, paused := f.look(what, in)
 	return paused
 }
 
 // instead returns the result of the last attempt if the next must not be made now. It
 // returns its errors once.
-func (f *failures) instead(what attempt, to goal) (result effect, paused bool) {
+func (f *failures) instead(what operationID, in inputs) (result phaseResult, paused bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	age, paused := f.look(what, to)
+	age, paused := f.look(what, in)
 	if !paused {
-		return effect{}, false
+		return phaseResult{}, false
 	}
 	last := f.last[what.account][what]
 	result = last.result
 	if result.again > 0 {
 		result.again = max(result.again-age, time.Millisecond)
 	}
-	if last.told {
+	if last.received {
 		result.errs = nil
 	}
-	last.told = true
+	last.received = true
 	return result, true
 }
 
 // look returns how long ago the last attempt was made, and whether the next must not be
 // made now. It requires the lock.
-func (f *failures) look(what attempt, to goal) (age time.Duration, paused bool) {
+func (f *failures) look(what operationID, in inputs) (age time.Duration, paused bool) {
 	last := f.last[what.account][what]
-	if last == nil || last.goal != to {
+	if last == nil || last.inputs != in {
 		return 0, false
 	}
 	age = f.clock.Since(last.at)
 	if age < 0 { // the clock was set back
-		return 0, !last.told
+		return 0, !last.received
 	}
-	return age, !last.told || age < last.pause
+	return age, !last.received || age < last.pause
 }
 
 // keep forgets an account's attempts that are no longer wanted.
-func (f *failures) keep(account types.NamespacedName, isWanted func(attempt) bool) {
+func (f *failures) keep(account types.NamespacedName, isWanted func(operationID) bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for what := range f.last[account] {
@@ -184,7 +183,7 @@ func (f *failures) keep(account types.NamespacedName, isWanted func(attempt) boo
 }
 
 // drop requires the lock.
-func (f *failures) drop(what attempt) {
+func (f *failures) drop(what operationID) {
 	delete(f.last[what.account], what)
 	if len(f.last[what.account]) == 0 {
 		delete(f.last, what.account)

@@ -13,34 +13,34 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-var failedNow = effect{failing: true, errs: []error{errors.New("no")}}
+var failedNow = phaseResult{failing: true, errs: []error{errors.New("no")}}
 
 // TestAttempts counts the attempts in ten minutes of an account that is reconciled ten
 // times a second.
 func TestAttempts(t *testing.T) {
 	tests := map[string]struct {
-		task   task
-		result effect
+		kind   operationKind
+		result phaseResult
 		want   int
 	}{
-		"a write that fails": {task: writing, result: failedNow, want: 21},
-		"a write of what others keep changing": {task: writing,
-			result: effect{contested: true, again: kube.RepairEvery}, want: 61},
-		"a token that cannot be read": {task: reading, result: failedNow, want: 21},
-		"a late write": {task: writing,
-			result: effect{failing: true, conflict: true}, want: 127},
-		"a withdrawal that fails, urgent for half a minute": {task: withdrawing, result: failedNow, want: 23},
-		"a write that succeeds, or finds a foreign Secret":  {task: writing, result: effect{again: foreignEvery}, want: 6001},
+		"a write that fails": {kind: writing, result: failedNow, want: 21},
+		"a write of what others keep changing": {kind: writing,
+			result: phaseResult{contested: true, again: kube.RepairEvery}, want: 61},
+		"a token that cannot be read": {kind: reading, result: failedNow, want: 21},
+		"a late write": {kind: writing,
+			result: phaseResult{failing: true, conflict: true}, want: 127},
+		"a withdrawal that fails, urgent for half a minute": {kind: withdrawing, result: failedNow, want: 23},
+		"a write that succeeds, or finds a foreign Secret":  {kind: writing, result: phaseResult{again: foreignEvery}, want: 6001},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			now := testingclock.NewFakePassiveClock(time.Unix(0, 0))
-			f, what, attempts := newFailures(now), attempt{account: alice, task: test.task}, 0
+			f, what, attempts := newFailures(now), operationID{account: alice, kind: test.kind}, 0
 			for at := time.Duration(0); at <= 10*time.Minute; at += 100 * time.Millisecond {
 				now.SetTime(time.Unix(0, 0).Add(at))
-				if !f.isPaused(what, goal{}) {
+				if !f.isPaused(what, inputs{}) {
 					attempts++
-					f.record(what, goal{}, test.result, true)
+					f.record(what, inputs{}, test.result, true)
 				}
 			}
 			if attempts != test.want {
@@ -51,8 +51,8 @@ func TestAttempts(t *testing.T) {
 }
 
 func TestFailures(t *testing.T) {
-	what, other := attempt{alice, "team", writing}, attempt{alice, "other", writing}
-	fail := func(f *failures) { f.record(what, goal{}, failedNow, true) }
+	what, other := operationID{alice, "team", writing}, operationID{alice, "other", writing}
+	fail := func(f *failures) { f.record(what, inputs{}, failedNow, true) }
 	tests := map[string]struct {
 		then   func(f *failures, now *testingclock.FakePassiveClock)
 		paused bool
@@ -65,21 +65,21 @@ func TestFailures(t *testing.T) {
 			then: func(_ *failures, now *testingclock.FakePassiveClock) { now.SetTime(now.Now().Add(-time.Hour)) },
 		},
 		"it succeeded": {
-			then: func(f *failures, _ *testingclock.FakePassiveClock) { f.record(what, goal{}, effect{}, true) },
+			then: func(f *failures, _ *testingclock.FakePassiveClock) { f.record(what, inputs{}, phaseResult{}, true) },
 		},
 		"something else succeeded": {
-			then:   func(f *failures, _ *testingclock.FakePassiveClock) { f.record(other, goal{}, effect{}, true) },
+			then:   func(f *failures, _ *testingclock.FakePassiveClock) { f.record(other, inputs{}, phaseResult{}, true) },
 			paused: true,
 		},
 		"it is not wanted any more": {
 			then: func(f *failures, _ *testingclock.FakePassiveClock) {
-				f.keep(alice, func(kept attempt) bool { return kept != what })
+				f.keep(alice, func(kept operationID) bool { return kept != what })
 			},
 		},
 		"something else is not wanted any more": {
 			then: func(f *failures, _ *testingclock.FakePassiveClock) {
-				f.keep(alice, func(kept attempt) bool { return kept == what })
-				f.keep(bob, func(attempt) bool { return false })
+				f.keep(alice, func(kept operationID) bool { return kept == what })
+				f.keep(bob, func(operationID) bool { return false })
 			},
 			paused: true,
 		},
@@ -92,13 +92,13 @@ func TestFailures(t *testing.T) {
 			if test.then != nil {
 				test.then(f, now)
 			}
-			if got := f.isPaused(what, goal{}); got != test.paused {
+			if got := f.isPaused(what, inputs{}); got != test.paused {
 				t.Errorf("paused: %t, want %t", got, test.paused)
 			}
-			if f.isPaused(what, goal{owner: target.Owner{UID: "another"}}) {
+			if f.isPaused(what, inputs{owner: target.Owner{UID: "another"}}) {
 				t.Error("paused for another owner")
 			}
-			f.keep(alice, func(attempt) bool { return false })
+			f.keep(alice, func(operationID) bool { return false })
 			if len(f.last) > 0 {
 				t.Errorf("left in memory: %v", f.last)
 			}
@@ -110,10 +110,10 @@ func TestFailures(t *testing.T) {
 func TestAWithdrawalThatFailsForLongIsStuck(t *testing.T) {
 	start := time.Unix(10000, 0)
 	now := testingclock.NewFakePassiveClock(start)
-	f, what := newFailures(now), attempt{alice, "team", withdrawing}
+	f, what := newFailures(now), operationID{alice, "team", withdrawing}
 	for _, step := range []struct {
 		at     time.Duration
-		result effect
+		result phaseResult
 		stuck  bool
 	}{
 		{0, failedNow, false},
@@ -121,11 +121,11 @@ func TestAWithdrawalThatFailsForLongIsStuck(t *testing.T) {
 		{30 * time.Second, failedNow, true},
 		{-time.Hour, failedNow, false},
 		{-time.Hour + time.Minute, failedNow, true},
-		{-time.Hour + 2*time.Minute, effect{}, false},
+		{-time.Hour + 2*time.Minute, phaseResult{}, false},
 		{-time.Hour + 3*time.Minute, failedNow, false},
 	} {
 		now.SetTime(start.Add(step.at))
-		f.record(what, goal{}, step.result, true)
+		f.record(what, inputs{}, step.result, true)
 		if got := f.isStuck(alice, "team"); got != step.stuck {
 			t.Errorf("stuck at %s: %t, want %t", step.at, got, step.stuck)
 		}
@@ -135,13 +135,13 @@ func TestAWithdrawalThatFailsForLongIsStuck(t *testing.T) {
 	}
 }
 
-// A different goal starts over: its first failure is retried as soon as any first one.
-func TestADifferentOperationIsADifferentAttempt(t *testing.T) {
-	f, what := newFailures(testingclock.NewFakePassiveClock(time.Unix(0, 0))), attempt{alice, "team", writing}
+// An operation with other inputs starts over: its first failure is retried as soon as any first one.
+func TestOtherInputsStartOver(t *testing.T) {
+	f, what := newFailures(testingclock.NewFakePassiveClock(time.Unix(0, 0))), operationID{alice, "team", writing}
 	for range 5 {
-		f.record(what, goal{}, failedNow, true)
+		f.record(what, inputs{}, failedNow, true)
 	}
-	if got := f.record(what, goal{owner: target.Owner{UID: "another"}},
+	if got := f.record(what, inputs{owner: target.Owner{UID: "another"}},
 		failedNow, true); got.again != 20*time.Millisecond {
 		t.Errorf("retried after %s", got.again)
 	}
@@ -149,13 +149,13 @@ func TestADifferentOperationIsADifferentAttempt(t *testing.T) {
 
 // A late result is reported, although it need not be repeated later than at once.
 func TestLateResultIsReportedOnce(t *testing.T) {
-	f, what := newFailures(testingclock.NewFakePassiveClock(time.Unix(0, 0))), attempt{alice, "team", writing}
-	f.record(what, goal{}, effect{problems: []report.Problem{{Namespace: "team"}}, again: foreignEvery}, false)
-	if got, paused := f.instead(what, goal{}); !paused || len(got.problems) != 1 || got.again != foreignEvery {
-		t.Errorf("effect %+v (%t), want the problem", got, paused)
+	f, what := newFailures(testingclock.NewFakePassiveClock(time.Unix(0, 0))), operationID{alice, "team", writing}
+	f.record(what, inputs{}, phaseResult{problems: []report.Problem{{Namespace: "team"}}, again: foreignEvery}, false)
+	if got, paused := f.instead(what, inputs{}); !paused || len(got.problems) != 1 || got.again != foreignEvery {
+		t.Errorf("result %+v (%t), want the problem", got, paused)
 	}
-	if _, paused := f.instead(what, goal{}); paused {
-		t.Error("told twice")
+	if _, paused := f.instead(what, inputs{}); paused {
+		t.Error("returned twice")
 	}
 }
 
@@ -163,10 +163,10 @@ func TestLateResultIsReportedOnce(t *testing.T) {
 func TestSkippedAttemptDoesNotCount(t *testing.T) {
 	clock := testingclock.NewFakePassiveClock(time.Now())
 	f := newFailures(clock)
-	what := attempt{account: types.NamespacedName{Namespace: "c1", Name: "reader"}, namespace: "team", task: writing}
-	first := f.record(what, goal{}, failedNow, true).again
-	f.record(what, goal{}, effect{undecided: true, again: time.Millisecond}, true)
-	if second := f.record(what, goal{}, failedNow, true).again; second <= first {
+	what := operationID{account: types.NamespacedName{Namespace: "c1", Name: "reader"}, namespace: "team", kind: writing}
+	first := f.record(what, inputs{}, failedNow, true).again
+	f.record(what, inputs{}, phaseResult{undecided: true, again: time.Millisecond}, true)
+	if second := f.record(what, inputs{}, failedNow, true).again; second <= first {
 		t.Errorf("repeated after %s, and then after %s", first, second)
 	}
 }

@@ -64,7 +64,7 @@ func TestSlowTargetNamespaceDelaysNoOther(t *testing.T) {
 		w.rule.say(team, cluster, selection.Result{Answer: selection.No, Why: "is not bound there"})
 	}
 	for cluster := range tokens {
-		w.lacks(team, cluster, "reader")
+		w.hasNoCopy(team, cluster, "reader")
 	}
 	if n := writes(); n != inFlight {
 		t.Errorf("%d writes were sent to the slow namespace, want %d", n, inFlight)

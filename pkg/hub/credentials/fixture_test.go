@@ -128,7 +128,7 @@ func (r *rule) Selected(_ context.Context, pair types.NamespacedName, _ bool) (s
 	return selection.Result{Answer: selection.No, Why: "is not bound there"}, nil
 }
 
-func (r *rule) Granted(ctx context.Context, pair types.NamespacedName) (selection.Result, error) {
+func (r *rule) ConfirmYes(ctx context.Context, pair types.NamespacedName) (selection.Result, error) {
 	r.mu.Lock()
 	lagging := r.lagging
 	r.mu.Unlock()
@@ -346,8 +346,8 @@ func (w *world) holds(namespace, cluster, account, token string) *corev1.Secret 
 	return found
 }
 
-// lacks waits until there is no copy.
-func (w *world) lacks(namespace, cluster, account string) {
+// hasNoCopy waits until there is no copy.
+func (w *world) hasNoCopy(namespace, cluster, account string) {
 	w.T.Helper()
 	w.Eventually("the copy is gone", func() string {
 		if w.copied(namespace, cluster, account) != nil {

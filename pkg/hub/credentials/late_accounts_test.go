@@ -80,7 +80,7 @@ func TestAccountsThatALaggingCacheLacks(t *testing.T) {
 			close(ahead)
 
 			if is.deleted {
-				w.lacks(team, c, "reader")
+				w.hasNoCopy(team, c, "reader")
 				return
 			}
 			count("the account is read live, again and again", 3, readsAccount)
@@ -229,7 +229,7 @@ func TestAccountsThatAreServedLate(t *testing.T) {
 		return ""
 	})
 	srv.Install(t, apitest.ManagedServiceAccount())
-	w.lacks(team, c, "reader") // now it is known that there is none
+	w.hasNoCopy(team, c, "reader") // now it is known that there is none
 	account := w.account(c, "reader", team)
 	token := w.Rotate(account)
 	w.holds(team, c, "reader", token)
@@ -247,7 +247,7 @@ func TestARevocationBeforeTheAccountsAreServed(t *testing.T) {
 	})
 	w.start()
 	w.rule.say(team, c, selection.Result{Answer: selection.No, Why: "is out"})
-	w.lacks(team, c, "reader")
+	w.hasNoCopy(team, c, "reader")
 }
 
 // TestRightsAreRemovedWhereNoAccountsAreServed: managed-serviceaccount was uninstalled while no
@@ -274,6 +274,6 @@ func TestRightsAreRemovedWhereNoAccountsAreServed(t *testing.T) {
 		return ""
 	})
 	w.rule.say(team, c, selection.Result{Answer: selection.No, Why: "is out"})
-	w.lacks(team, c, "reader")
+	w.hasNoCopy(team, c, "reader")
 	w.bound(team, targetRole, false)
 }

@@ -62,7 +62,7 @@ func (r *Reconciler) observe(
 			t.contested, o.again = true, kube.Sooner(o.again, left)
 		}
 		if o.account != nil {
-			t.blocked = !r.operations.mayWrite(key, namespace, goalOf(o, t))
+			t.blocked = !r.operations.mayWrite(key, namespace, inputsOf(o, t))
 		}
 		o.targets = append(o.targets, t)
 	}
@@ -102,11 +102,11 @@ func (r *Reconciler) observeDefinition(ctx context.Context, o *observed, lags, a
 	if !o.known || o.draining || len(r.ledger.NamespacesOf(o.key)) == 0 {
 		return nil
 	}
-	standing, err := r.opts.Definitions.Standing(ctx, r.mgr.GetCache(), source.AccountCRD)
+	state, err := r.opts.Definitions.State(ctx, r.mgr.GetCache(), source.AccountCRD)
 	if err != nil {
 		return err
 	}
-	o.restoring = standing != watch.Served
+	o.restoring = state != watch.Served
 	if !o.restoring && acting && isIncomplete(o.account) {
 		doubtful, err := r.opts.Definitions.Confirm(ctx, source.AccountCRD)
 		if err != nil {
@@ -198,7 +198,7 @@ func (r *Reconciler) observeTarget(
 	if err != nil && !kube.IsUncached(err) {
 		return err
 	}
-	t.profile = judgeProfile(profile)
+	t.profile = profileState(profile)
 	for _, other := range rivals {
 		isThere := r.ledger.Known(other.key, t.namespace, now).Present
 		if isThere {

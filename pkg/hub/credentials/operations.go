@@ -25,7 +25,7 @@ const (
 	fullWait = 30 * time.Second
 )
 
-// operations carries out tasks about copies, independently in each namespace. It bounds how
+// operations writes and withdraws copies, independently in each namespace. It bounds how
 // many are in flight in a namespace; withdrawals do not count against writes. It is safe
 // for concurrent use.
 type operations struct {
@@ -34,18 +34,18 @@ type operations struct {
 	failures     *failures
 
 	// again enqueues an account after an operation has ended that no caller waited for, or when
-	// there may be room for its next one.
+	// there may be a free slot for its next one.
 	again func(account types.NamespacedName)
 
 	mu      sync.Mutex
 	busy    map[string]map[types.NamespacedName]*operation // by namespace and account, which has one at a time there
-	waiting kube.SetIndex[share, types.NamespacedName]     // accounts for which there was no room
+	waiting kube.SetIndex[limitKey, types.NamespacedName]  // accounts that found no free slot
 }
 
-// share is one kind of operation in a namespace, with its own limit.
-type share struct {
+// limitKey identifies a limit: that of one kind of operation in a namespace.
+type limitKey struct {
 	namespace string
-	task      task
+	kind      operationKind
 }
 
 func newOperations(
@@ -53,17 +53,17 @@ func newOperations(
 ) *operations {
 	return &operations{
 		perNamespace: perNamespace, wait: wait, failures: failures, again: again,
-		busy: map[string]map[types.NamespacedName]*operation{}, waiting: kube.SetIndex[share, types.NamespacedName]{},
+		busy: map[string]map[types.NamespacedName]*operation{}, waiting: kube.SetIndex[limitKey, types.NamespacedName]{},
 	}
 }
 
 // operation is an operation in progress.
 type operation struct {
-	attempt
-	goal goal
+	operationID
+	inputs inputs
 
 	done   chan struct{} // closed at the end
-	result effect        // once done
+	result phaseResult   // once done
 
 	left bool // no caller waits for it
 
@@ -71,28 +71,28 @@ type operation struct {
 	revoked atomic.Bool
 }
 
-// request is a namespace for a task, its goal, and what to do there: act must not start to write a
+// request is a namespace for an operation, its inputs, and what to do there: act must not start to write a
 // token once it is revoked.
 type request struct {
 	namespace string
-	goal      goal
-	act       func(revoked func() bool) effect
+	inputs    inputs
+	act       func(revoked func() bool) phaseResult
 }
 
-// do performs a task in some namespaces at the same time, and returns the results of those
-// that did not take long. A task that failed a short while ago is not repeated: do returns
+// do performs an operation in some namespaces at the same time, and returns the results of those
+// that did not take long. One that failed a short while ago is not repeated: do returns
 // that result.
-func (o *operations) do(account types.NamespacedName, what task, requests []request) effect {
-	var all effect
+func (o *operations) do(account types.NamespacedName, what operationKind, requests []request) phaseResult {
+	var all phaseResult
 	var begun []*operation
 	for _, request := range requests {
-		op, instead := o.begin(attempt{account, request.namespace, what}, request.goal)
+		op, instead := o.begin(operationID{account, request.namespace, what}, request.inputs)
 		if op == nil {
 			all = join(all, instead)
 			continue
 		}
 		begun = append(begun, op)
-		go func() { o.end(op, contained(func() effect { return request.act(op.revoked.Load) })) }()
+		go func() { o.end(op, contained(func() phaseResult { return request.act(op.revoked.Load) })) }()
 	}
 	enough := time.NewTimer(o.wait)
 	defer enough.Stop()
@@ -108,11 +108,11 @@ func (o *operations) do(account types.NamespacedName, what task, requests []requ
 }
 
 // contained turns a panic into an error, as controllers do.
-func contained(act func() effect) (result effect) {
+func contained(act func() phaseResult) (result phaseResult) {
 	defer func() {
 		if recovered := recover(); recovered != nil {
 			utilruntime.HandleError(fmt.Errorf("panic: %T\n%s", recovered, debug.Stack()))
-			result = effect{undecided: true, failing: true, errs: []error{errors.New("panic: see the log")}}
+			result = phaseResult{undecided: true, failing: true, errs: []error{errors.New("panic: see the log")}}
 		}
 	}()
 	return act()
@@ -124,7 +124,7 @@ func (o *operations) revoke(account types.NamespacedName, isKept func(namespace 
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for namespace, ops := range o.busy {
-		if op := ops[account]; op != nil && op.task == writing && !isKept(namespace) {
+		if op := ops[account]; op != nil && op.kind == writing && !isKept(namespace) {
 			op.revoked.Store(true)
 		}
 	}
@@ -132,49 +132,49 @@ func (o *operations) revoke(account types.NamespacedName, isKept func(namespace 
 
 // mayWrite reports whether a copy could be written now, given the namespace's limit and
 // earlier failures.
-func (o *operations) mayWrite(account types.NamespacedName, namespace string, to goal) bool {
+func (o *operations) mayWrite(account types.NamespacedName, namespace string, in inputs) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.busy[namespace][account] == nil && o.room(share{namespace, writing}) > 0 &&
-		!o.failures.isPaused(attempt{account, namespace, writing}, to)
+	return o.busy[namespace][account] == nil && o.freeSlots(limitKey{namespace, writing}) > 0 &&
+		!o.failures.isPaused(operationID{account, namespace, writing}, in)
 }
 
-// room returns how many more may start. It requires the lock.
-func (o *operations) room(of share) int {
-	room := o.perNamespace
+// freeSlots returns how many more may start. It requires the lock.
+func (o *operations) freeSlots(of limitKey) int {
+	free := o.perNamespace
 	for _, op := range o.busy[of.namespace] {
-		if op.task == of.task {
-			room--
+		if op.kind == of.kind {
+			free--
 		}
 	}
-	return room
+	return free
 }
 
 // begin returns an operation, or nil and the result to use instead.
-func (o *operations) begin(what attempt, to goal) (op *operation, instead effect) {
+func (o *operations) begin(what operationID, in inputs) (op *operation, instead phaseResult) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	of := share{what.namespace, what.task}
+	of := limitKey{what.namespace, what.kind}
 	if o.busy[what.namespace][what.account] != nil {
-		return nil, effect{undecided: true} // its end enqueues the account
+		return nil, phaseResult{undecided: true} // its end enqueues the account
 	}
-	if instead, paused := o.failures.instead(what, to); paused {
+	if instead, paused := o.failures.instead(what, in); paused {
 		return nil, instead
 	}
-	if o.room(of) <= 0 {
+	if o.freeSlots(of) <= 0 {
 		o.waiting.Insert(of, what.account)
-		return nil, effect{undecided: true, again: fullWait}
+		return nil, phaseResult{undecided: true, again: fullWait}
 	}
-	op = &operation{attempt: what, goal: to, done: make(chan struct{})}
+	op = &operation{operationID: what, inputs: in, done: make(chan struct{})}
 	if o.busy[what.namespace] == nil {
 		o.busy[what.namespace] = map[types.NamespacedName]*operation{}
 	}
 	o.busy[what.namespace][what.account] = op
-	return op, effect{}
+	return op, phaseResult{}
 }
 
 // resultOf returns the result of an operation, or that it has not ended.
-func (o *operations) resultOf(op *operation) effect {
+func (o *operations) resultOf(op *operation) phaseResult {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	select {
@@ -182,17 +182,17 @@ func (o *operations) resultOf(op *operation) effect {
 		return op.result
 	default:
 		op.left = true
-		return effect{undecided: true}
+		return phaseResult{undecided: true}
 	}
 }
 
-// end records the result of an operation. Accounts that left it, or wait for room, are
+// end records the result of an operation. Accounts that left it, or wait for a free slot, are
 // enqueued.
-func (o *operations) end(op *operation, result effect) {
+func (o *operations) end(op *operation, result phaseResult) {
 	var enqueue []types.NamespacedName
 	o.mu.Lock()
-	of := share{op.namespace, op.task}
-	op.result = o.failures.record(op.attempt, op.goal, result, !op.left)
+	of := limitKey{op.namespace, op.kind}
+	op.result = o.failures.record(op.operationID, op.inputs, result, !op.left)
 	close(op.done)
 	if delete(o.busy[op.namespace], op.account); len(o.busy[op.namespace]) == 0 {
 		delete(o.busy, op.namespace)
@@ -207,13 +207,13 @@ func (o *operations) end(op *operation, result effect) {
 	}
 }
 
-// takeWaiting removes as many waiting accounts as there is room for. Accounts removed
+// takeWaiting removes as many waiting accounts as there are free slots. Accounts removed
 // before may not have used theirs. It requires the lock.
-func (o *operations) takeWaiting(of share) []types.NamespacedName {
+func (o *operations) takeWaiting(of limitKey) []types.NamespacedName {
 	var accounts []types.NamespacedName
-	room := o.room(of)
+	free := o.freeSlots(of)
 	for account := range o.waiting[of] {
-		if len(accounts) == room {
+		if len(accounts) == free {
 			break
 		}
 		o.waiting.Delete(of, account)

@@ -31,12 +31,12 @@ type controlled struct {
 	mu       sync.Mutex
 	begun    []string
 	enqueued []string
-	held     map[string]chan effect // by namespace
+	held     map[string]chan phaseResult // by namespace
 }
 
 func newControlled(t *testing.T, wait time.Duration) *controlled {
 	t.Helper()
-	r := &controlled{t: t, clock: testingclock.NewFakeClock(time.Unix(0, 0)), held: map[string]chan effect{}}
+	r := &controlled{t: t, clock: testingclock.NewFakeClock(time.Unix(0, 0)), held: map[string]chan phaseResult{}}
 	r.operations = newOperations(2, wait, newFailures(r.clock), func(account types.NamespacedName) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -46,15 +46,15 @@ func newControlled(t *testing.T, wait time.Duration) *controlled {
 }
 
 // hold makes operations in a namespace last until the returned function ends one there.
-func (r *controlled) hold(namespace string) (end func(effect)) {
-	held := make(chan effect)
+func (r *controlled) hold(namespace string) (end func(phaseResult)) {
+	held := make(chan phaseResult)
 	r.held[namespace] = held
-	return func(e effect) { held <- e }
+	return func(e phaseResult) { held <- e }
 }
 
 // do records the operations started for an account. Those that are not held copy the token.
-func (r *controlled) do(account types.NamespacedName, what task, namespaces ...string) effect {
-	act := func(namespace string, _ func() bool) effect {
+func (r *controlled) do(account types.NamespacedName, what operationKind, namespaces ...string) phaseResult {
+	act := func(namespace string, _ func() bool) phaseResult {
 		r.mu.Lock()
 		r.begun = append(r.begun, account.Name+" "+namespace)
 		held := r.held[namespace]
@@ -62,15 +62,15 @@ func (r *controlled) do(account types.NamespacedName, what task, namespaces ...s
 		if held != nil {
 			return <-held
 		}
-		return effect{problems: []report.Problem{{Namespace: namespace}}}
+		return phaseResult{problems: []report.Problem{{Namespace: namespace}}}
 	}
 	return r.operations.do(account, what, requestsOf(act, namespaces...))
 }
 
-func requestsOf(act func(namespace string, revoked func() bool) effect, namespaces ...string) []request {
+func requestsOf(act func(namespace string, revoked func() bool) phaseResult, namespaces ...string) []request {
 	var requests []request
 	for _, namespace := range namespaces {
-		requests = append(requests, request{namespace: namespace, act: func(revoked func() bool) effect {
+		requests = append(requests, request{namespace: namespace, act: func(revoked func() bool) phaseResult {
 			return act(namespace, revoked)
 		}})
 	}
@@ -105,11 +105,11 @@ func (r *controlled) eventually(what string, list *[]string, want []string) {
 func TestNamespacesDoNotWaitForEachOther(t *testing.T) {
 	r := newControlled(t, time.Hour)
 	endA, endB := r.hold("a"), r.hold("b")
-	go endB(effect{problems: []report.Problem{{Namespace: "b"}}})
-	go endA(effect{errs: []error{errors.New("no")}})
+	go endB(phaseResult{problems: []report.Problem{{Namespace: "b"}}})
+	go endA(phaseResult{errs: []error{errors.New("no")}})
 	got := r.do(alice, writing, "a", "b", "c")
 	if len(got.problems) != 2 || len(got.errs) != 1 || got.undecided {
-		t.Errorf("effect %+v, want that of all three", got)
+		t.Errorf("result %+v, want that of all three", got)
 	}
 	r.began("alice a", "alice b", "alice c")
 	r.enqueues()
@@ -119,17 +119,17 @@ func TestSlowOperationContinuesByItself(t *testing.T) {
 	r := newControlled(t, time.Millisecond)
 	end := r.hold("slow")
 	if got := r.do(alice, writing, "slow"); !got.undecided || len(got.errs) > 0 {
-		t.Errorf("effect %+v, want nothing decided", got)
+		t.Errorf("result %+v, want nothing decided", got)
 	}
 	r.began("alice slow")
 	if diff := cmp.Diff([]string{"slow"}, r.namespacesOf(alice)); diff != "" {
 		t.Errorf("busy (-want +got):\n%s", diff)
 	}
 	if got := r.do(alice, withdrawing, "slow"); !got.undecided {
-		t.Errorf("effect %+v, want it to wait for what is in flight", got)
+		t.Errorf("result %+v, want it to wait for what is in flight", got)
 	}
 	r.began()
-	end(effect{})
+	end(phaseResult{})
 	r.enqueues("alice")
 	if left := r.namespacesOf(alice); len(left) > 0 {
 		t.Errorf("busy in %v", left)
@@ -142,25 +142,25 @@ func TestLateFailureIsReportedOnceAndRetriedAtGrowingIntervals(t *testing.T) {
 	for _, pause := range []time.Duration{20 * time.Millisecond, 40 * time.Millisecond, 80 * time.Millisecond} {
 		r.do(alice, writing, "slow")
 		r.began("alice slow")
-		end(effect{failing: true, errs: []error{errors.New("refused")}})
+		end(phaseResult{failing: true, errs: []error{errors.New("refused")}})
 		r.enqueues("alice")
 		if got := r.do(alice, writing, "slow"); len(got.errs) != 1 || got.undecided || got.again != pause {
-			t.Errorf("effect %+v, want the failure, and to try again after %s", got, pause)
+			t.Errorf("result %+v, want the failure, and to try again after %s", got, pause)
 		}
 		r.clock.Step(pause / 2)
 		if got := r.do(alice, writing, "slow"); len(got.errs) != 0 || !got.failing || got.again != pause/2 {
-			t.Errorf("effect %+v, want to try again after %s", got, pause/2)
+			t.Errorf("result %+v, want to try again after %s", got, pause/2)
 		}
 		r.began()
 		r.clock.Step(pause / 2)
 	}
 	r.do(alice, writing, "slow")
 	r.began("alice slow")
-	end(effect{failing: true, errs: []error{errors.New("refused")}})
+	end(phaseResult{failing: true, errs: []error{errors.New("refused")}})
 	r.enqueues("alice")
 	r.do(alice, withdrawing, "slow")
 	r.began("alice slow") // another thing to do is done at once
-	end(effect{})
+	end(phaseResult{})
 	r.enqueues("alice")
 }
 
@@ -170,11 +170,11 @@ func TestLateRevocationIsRepeatedOnceTheCopyIsWantedAgain(t *testing.T) {
 	r := newControlled(t, time.Millisecond)
 	end := r.hold("slow")
 	r.do(alice, writing, "slow")
-	end(effect{undecided: true}) // as of what is revoked
+	end(phaseResult{undecided: true}) // as of what is revoked
 	r.enqueues("alice")
 	r.do(alice, writing, "slow")
 	r.began("alice slow", "alice slow")
-	end(effect{})
+	end(phaseResult{})
 	r.enqueues("alice")
 }
 
@@ -187,7 +187,7 @@ func TestANamespaceHasABoundedNumberInFlight(t *testing.T) {
 		accounts = append(accounts, account)
 		got := r.do(account, writing, "slow")
 		if full := i >= 2; (got.again > 0) != full || !got.undecided {
-			t.Errorf("account %d: effect %+v", i, got)
+			t.Errorf("account %d: result %+v", i, got)
 		}
 	}
 	r.began("account0 slow", "account1 slow")
@@ -195,12 +195,12 @@ func TestANamespaceHasABoundedNumberInFlight(t *testing.T) {
 	r.do(bob, withdrawing, "slow")
 	r.began("bob fast", "bob slow")
 	for range 3 { // in whichever order
-		end(effect{})
+		end(phaseResult{})
 	}
 	r.enqueues("account0", "account1", "account2", "account3", "bob")
 	r.do(accounts[2], writing, "slow")
 	r.began("account2 slow")
-	end(effect{})
+	end(phaseResult{})
 	r.enqueues("account2")
 	if len(r.busy)+len(r.waiting) > 0 {
 		t.Errorf("left: %v %v", r.busy, r.waiting)
@@ -212,10 +212,10 @@ func TestANamespaceHasABoundedNumberInFlight(t *testing.T) {
 func TestOperationInFlightIsRevoked(t *testing.T) {
 	r := newControlled(t, time.Millisecond)
 	ask, answer := make(chan struct{}), make(chan bool, 2)
-	act := func(_ string, revoked func() bool) effect {
+	act := func(_ string, revoked func() bool) phaseResult {
 		<-ask
 		answer <- revoked()
-		return effect{}
+		return phaseResult{}
 	}
 	r.operations.do(alice, writing, requestsOf(act, "kept", "ended"))
 	r.revoke(alice, func(namespace string) bool { return namespace == "kept" })
@@ -228,14 +228,14 @@ func TestOperationInFlightIsRevoked(t *testing.T) {
 // One bad object must not end the process.
 func TestAPanicIsAnError(t *testing.T) {
 	r := newControlled(t, apitest.Patience)
-	got := r.operations.do(alice, writing, requestsOf(func(string, func() bool) effect { panic("token") }, "a"))
+	got := r.operations.do(alice, writing, requestsOf(func(string, func() bool) phaseResult { panic("token") }, "a"))
 	if len(got.errs) != 1 || strings.Contains(got.errs[0].Error(), "token") {
-		t.Errorf("effect %+v, want an error without the value", got)
+		t.Errorf("result %+v, want an error without the value", got)
 	}
 }
 
-func TestAnAccountWaitsForRoomOnce(t *testing.T) {
-	for name, what := range map[string]task{"to write": writing, "to withdraw": withdrawing} {
+func TestAnAccountWaitsForAFreeSlotOnce(t *testing.T) {
+	for name, what := range map[string]operationKind{"to write": writing, "to withdraw": withdrawing} {
 		t.Run(name, func(t *testing.T) {
 			r := newControlled(t, time.Millisecond)
 			r.perNamespace = 1
@@ -245,17 +245,17 @@ func TestAnAccountWaitsForRoomOnce(t *testing.T) {
 				if got := r.do(alice, what, "slow"); got.again != 30*time.Second {
 					t.Errorf("retried after %s", got.again)
 				}
-				if what == writing && r.mayWrite(alice, "slow", goal{}) {
-					t.Error("there is room in a namespace that is full")
+				if what == writing && r.mayWrite(alice, "slow", inputs{}) {
+					t.Error("there is a free slot in a namespace that is full")
 				}
 			}
-			if n := len(r.waiting[share{"slow", what}]); n != 1 {
+			if n := len(r.waiting[limitKey{"slow", what}]); n != 1 {
 				t.Errorf("waits %d times", n)
 			}
-			end(effect{})
+			end(phaseResult{})
 			r.enqueues("alice", "bob")
-			if !r.mayWrite(alice, "slow", goal{}) {
-				t.Error("there is no room in an empty namespace")
+			if !r.mayWrite(alice, "slow", inputs{}) {
+				t.Error("there is no free slot in an empty namespace")
 			}
 		})
 	}
@@ -270,15 +270,15 @@ func TestUnusedSlotsAreOfferedAgain(t *testing.T) {
 	for _, name := range []string{"first", "second", "third", "fourth", "fifth"} {
 		r.do(account(name), writing, "slow")
 	}
-	told := func() int {
+	enqueued := func() int {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		return len(r.enqueued)
 	}
-	for _, want := range []int{2, 5} { // whose operation ended, and those for whom there is room
-		end(effect{})
-		apitest.Eventually(t, apitest.Patience, "accounts are told", func() string {
-			return cmp.Diff(want, told())
+	for _, want := range []int{2, 5} { // whose operation ended, and those who get a free slot
+		end(phaseResult{})
+		apitest.Eventually(t, apitest.Patience, "accounts are enqueued", func() string {
+			return cmp.Diff(want, enqueued())
 		})
 	}
 }

@@ -228,7 +228,7 @@ func (c *copying) Idle(s *orders.State) bool {
 // References implements orders.Part.
 func (c *copying) References(*orders.State) orders.ProfileReferences { return nil }
 
-// Delivered implements orders.Part: followers tell the ledger.
+// Delivered implements orders.Part: followers record in the ledger what they see.
 func (c *copying) Delivered(
 	_ *orders.World, s *orders.State, kind orders.Kind, key types.NamespacedName, before client.Object,
 ) {
@@ -459,7 +459,7 @@ func (c *copying) withdraw(p *progress, namespace string) error {
 	p.bindings[grants.Target(namespace)] = true
 	g := p.grounds[namespace]
 	before := c.secret(namespace)
-	if _, err := c.copies.Withdraw(context.Background(), theAccount, namespace, false); err != nil && !isTold(err) {
+	if _, err := c.copies.Withdraw(context.Background(), theAccount, namespace, false); err != nil && !isRetried(err) {
 		return err
 	}
 	if before != nil && c.secret(namespace) == nil && g.wanted && g.unsettled && !p.read {
@@ -487,8 +487,8 @@ func errJoin(first, second error) error {
 	return first
 }
 
-// isTold reports whether an error is one that is tried again.
-func isTold(err error) bool {
+// isRetried reports whether what failed with this error is tried again.
+func isRetried(err error) bool {
 	return target.IsConflict(err) || apierrors.IsNotFound(err) || errors.Is(err, target.ErrRevoked)
 }
 
@@ -512,11 +512,11 @@ func (c *copying) put(p *progress, namespace string) error {
 		MayCreate: func() bool { return c.mayCreate(ctx, pair, d).ok() }, Revoked: func() bool { return false },
 	})
 	foreign := &target.ForeignError{}
-	if err != nil && !isTold(err) && !asForeign(err, &foreign) {
+	if err != nil && !isRetried(err) && !asForeign(err, &foreign) {
 		return err
 	}
 	after, g := c.secret(namespace), p.grounds[namespace]
-	if err := c.judge(p, before, after, g, d); err != nil {
+	if err := c.check(p, before, after, g, d); err != nil {
 		return err
 	}
 	if before != after && after != nil && g.mixed && before == nil {
@@ -525,8 +525,8 @@ func (c *copying) put(p *progress, namespace string) error {
 	return c.proceed(p)
 }
 
-// judge checks what a write has made of a copy.
-func (c *copying) judge(p *progress, before, after *corev1.Secret, g ground, d decision) error {
+// check checks what a write has made of a copy.
+func (c *copying) check(p *progress, before, after *corev1.Secret, g ground, d decision) error {
 	if before == after || after == nil {
 		return nil
 	}
@@ -770,13 +770,13 @@ func accountScenarios() []orders.Scenario {
 				orders.Deletes(orders.Profiles, "n1", "c1"),
 				orders.Deletes(orders.Bindings, "n1", "s1"),
 				{
-					Name: "bind s1 to n1", If: orders.Lacks(orders.Bindings, "n1", "s1"),
+					Name: "bind s1 to n1", If: orders.Absent(orders.Bindings, "n1", "s1"),
 					Do: func(s *orders.State) { s.Bind("n1", "s1") },
 				},
 				orders.Changes(orders.Clusters, "", "c1", "reject", func(c *clusterv1.ManagedCluster) {
 					c.Spec.HubAcceptsClient = false
 				}),
-				{Name: "plant a Secret", If: orders.Lacks(orders.Copies, "n1", target.Name(theAccount)), Do: func(s *orders.State) {
+				{Name: "plant a Secret", If: orders.Absent(orders.Copies, "n1", target.Name(theAccount)), Do: func(s *orders.State) {
 					s.Create(orders.Copies, &corev1.Secret{
 						ObjectMeta: metav1.ObjectMeta{Namespace: "n1", Name: target.Name(theAccount)},
 					})
@@ -797,7 +797,7 @@ func accountScenarios() []orders.Scenario {
 				}),
 				orders.Deletes(orders.Bindings, "n2", "s2"),
 				{
-					Name: "bind s2 to n1", If: orders.Lacks(orders.Bindings, "n1", "s2"),
+					Name: "bind s2 to n1", If: orders.Absent(orders.Bindings, "n1", "s2"),
 					Do: func(s *orders.State) { s.Bind("n1", "s2") },
 				},
 				{Name: "issue another token", If: exists, Do: func(s *orders.State) { issue(s, 1) }},
@@ -838,7 +838,7 @@ func colliding(began func(*orders.State), both []types.NamespacedName) orders.Sc
 		Changes: []orders.Change{
 			rival("begin to delete", orders.Terminating[*authv1beta1.ManagedServiceAccount]),
 			rival("unlabel", func(a *authv1beta1.ManagedServiceAccount) { a.Labels = nil }),
-			{Name: "plant the rival's copy", If: orders.Lacks(orders.Copies, "n1", target.Name(theRival)),
+			{Name: "plant the rival's copy", If: orders.Absent(orders.Copies, "n1", target.Name(theRival)),
 				Do: func(s *orders.State) {
 					secret := target.DesiredCopy(target.Want{Account: theRival, Namespace: "n1"})
 					secret.OwnerReferences = nil
@@ -865,7 +865,7 @@ func doubting(began func(*orders.State), both []types.NamespacedName) orders.Sce
 		Changes: []orders.Change{
 			{Name: "issue another token", Do: func(s *orders.State) { issue(s, 1); writeReport(s, 1) }},
 			{
-				Name: "restore s1", If: orders.Lacks(orders.Sets, "", "s1"),
+				Name: "restore s1", If: orders.Absent(orders.Sets, "", "s1"),
 				Do: func(s *orders.State) { s.AddSet("s1", clusterv1beta2.ExclusiveClusterSetLabel) },
 			},
 		},
@@ -953,7 +953,7 @@ func boundFirst(began func(*orders.State), both []types.NamespacedName) orders.S
 		},
 		Changes: []orders.Change{
 			{
-				Name: "bind s2 to n1", If: orders.Lacks(orders.Bindings, "n1", "s2"),
+				Name: "bind s2 to n1", If: orders.Absent(orders.Bindings, "n1", "s2"),
 				Do: func(s *orders.State) { s.Bind("n1", "s2") },
 			},
 			{Name: "move to s2", If: orders.Exists(orders.Bindings, "n1", "s2"), Do: moveTo("s2")},
@@ -977,7 +977,7 @@ func unboundFirst(began func(*orders.State), both []types.NamespacedName) orders
 		Changes: []orders.Change{
 			orders.Deletes(orders.Copies, "n1", target.Name(theAccount)),
 			orders.Deletes(orders.Bindings, "n1", "s2"),
-			{Name: "move to s2", If: orders.Lacks(orders.Bindings, "n1", "s2"), Do: moveTo("s2")},
+			{Name: "move to s2", If: orders.Absent(orders.Bindings, "n1", "s2"), Do: moveTo("s2")},
 		},
 	}
 }

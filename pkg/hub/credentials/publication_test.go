@@ -168,10 +168,10 @@ func TestAccountWithoutNamespaces(t *testing.T) {
 		// An account that names namespaces is copied only there.
 		apitest.Edit(w, account,
 			func(a *authv1beta1.ManagedServiceAccount) { a.Annotations = map[string]string{targetAnnotation: team} })
-		w.lacks(second, c, "reader")
+		w.hasNoCopy(second, c, "reader")
 		apitest.Edit(w, account,
 			func(a *authv1beta1.ManagedServiceAccount) { a.Annotations = map[string]string{targetAnnotation: ""} })
-		w.lacks(team, c, "reader")
+		w.hasNoCopy(team, c, "reader")
 	})
 }
 

@@ -37,7 +37,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	unobserved := unobservedOf(o)
 	if o.unknown != "" {
 		// Everything else is decided later, so this concludes only what people must know if that lasts.
-		paused := effect{problems: plan.problems, again: kube.LastingAfter, failing: true, undecided: true}
+		paused := phaseResult{problems: plan.problems, again: kube.LastingAfter, failing: true, undecided: true}
 		return r.conclude(plan, join(paused, unobserved, withdrawn))
 	}
 	found, token, read := r.readToken(ctx, plan)
@@ -50,7 +50,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	r.operations.revoke(o.key, func(namespace string) bool { return !slices.Contains(last.withdraw, namespace) })
 	applied := r.apply(ctx, plan, last, token)
 	r.claim(plan, last.withdraw)
-	all := join(effect{problems: plan.problems, again: o.again}, unobserved, withdrawn, read, applied)
+	all := join(phaseResult{problems: plan.problems, again: o.again}, unobserved, withdrawn, read, applied)
 	result, err := r.conclude(plan, all)
 	if o.known && unobserved.ok() && r.accounts.Reconciled(o.key) {
 		r.enqueueGrants()
@@ -58,10 +58,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	return result, err
 }
 
-// unobservedOf returns the effect of namespaces that could not be observed, or for which the rule
+// unobservedOf returns the result of namespaces that could not be observed, or for which the rule
 // is not ready.
-func unobservedOf(o observed) effect {
-	var all effect
+func unobservedOf(o observed) phaseResult {
+	var all phaseResult
 	for _, t := range o.targets {
 		all.undecided = all.undecided || t.selection.NotReady
 		if t.err == nil {
@@ -100,7 +100,7 @@ func (c *Credentials) isPresent(account types.NamespacedName, namespace string) 
 
 // conclude reports what came of an account, and requeues it for the earliest time at which that may
 // change: an error in one namespace must not postpone, for instance, the token's expiry in another.
-func (r *Reconciler) conclude(p plan, all effect) (reconcile.Result, error) {
+func (r *Reconciler) conclude(p plan, all phaseResult) (reconcile.Result, error) {
 	r.report(p, all)
 	return r.accountTrigger.Result(p.key, all.again, errors.Join(all.errs...))
 }
@@ -108,7 +108,7 @@ func (r *Reconciler) conclude(p plan, all effect) (reconcile.Result, error) {
 // report remembers the account's problems for the condition, and for consumers. While something is
 // undecided, those known before are still the best there is to say, unless that is so
 // because an error lasts. A selection that is no longer unknown is not reported, either.
-func (r *Reconciler) report(p plan, all effect) {
+func (r *Reconciler) report(p plan, all phaseResult) {
 	isPresent := func(d decision) bool { return r.isPresent(p.key, d.namespace) }
 	isUncertain := func(problem report.Problem) bool { return problem.Reason == contract.ReasonSelectionUnknown }
 	lasting := all.failing && r.failing.Lasted(p.key, kube.LastingAfter, p.now)
@@ -124,7 +124,7 @@ func (r *Reconciler) report(p plan, all effect) {
 	case p.account == nil && !slices.ContainsFunc(p.decisions, isPresent):
 		r.outcomes.Forget(p.key)
 	default:
-		r.outcomes.Set(p.key, report.Outcome{Problems: all.problems, Lacks: refusedIn(p.observed, all.problems)})
+		r.outcomes.Set(p.key, report.Outcome{Problems: all.problems, ForConsumers: refusedIn(p.observed, all.problems)})
 	}
 }
 

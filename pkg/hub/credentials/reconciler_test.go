@@ -213,8 +213,8 @@ func (v *still) granted() string {
 		binding.Subjects)
 }
 
-// tell runs a story on its own cluster.
-func (s *stepper) tell(name string, what story) *still {
+// play runs a story on its own cluster.
+func (s *stepper) play(name string, what story) *still {
 	s.T.Helper()
 	v := s.still(s.Name(name))
 	if !what.first {
@@ -237,7 +237,7 @@ func TestStories(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s.Hub = s.In(t)
 			names++
-			v := s.tell(fmt.Sprintf("s%d", names), what)
+			v := s.play(fmt.Sprintf("s%d", names), what)
 			v.wire.Reset()
 			for range 2 {
 				if err := v.round(); err != nil {
@@ -273,7 +273,7 @@ func TestStoriesWithFailures(t *testing.T) {
 				t.Run(fmt.Sprintf("%s, %s, write %d", name, fault, n+1), func(t *testing.T) {
 					s.Hub = s.In(t)
 					names++
-					v := s.tell(fmt.Sprintf("f%d", names), what)
+					v := s.play(fmt.Sprintf("f%d", names), what)
 					v.wire.Reset()
 					v.wire.FailNthWrite(n+1, answer)
 					v.converge(func() string { return what.done(v) })
@@ -529,7 +529,7 @@ func TestAnUncertaintyThatIsOverIsNotReported(t *testing.T) {
 			}}
 			r.outcomes.Set(account, report.Outcome{Problems: uncertain})
 			test.plan.observed = observed{key: account, known: true}
-			r.report(test.plan, effect{undecided: true})
+			r.report(test.plan, phaseResult{undecided: true})
 			if got := r.outcomes.Of("c"); len(got) != test.known {
 				t.Errorf("reported: %v", got)
 			}

@@ -70,7 +70,7 @@ func TestEveryWriteMayFail(t *testing.T) {
 				w.synced(c)
 				w.holds(team, c, "reader", w.Rotate(account))
 				apitest.Edit(w, account, func(a *authv1beta1.ManagedServiceAccount) { delete(a.Labels, syncLabel) })
-				w.lacks(team, c, "reader")
+				w.hasNoCopy(team, c, "reader")
 				w.bound(team, targetRole, false)
 				w.bound(c, sourceRole, false)
 			})

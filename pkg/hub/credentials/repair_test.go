@@ -155,7 +155,7 @@ func TestNothingForeignIsTouched(t *testing.T) {
 			s.token = s.Rotate(s.account)
 			s.copied()
 			apitest.Edit(s.world, s.account, func(a *authv1beta1.ManagedServiceAccount) { delete(a.Labels, syncLabel) })
-			s.lacks(s.team, s.cluster, "reader")
+			s.hasNoCopy(s.team, s.cluster, "reader")
 			s.bound(team, targetRole, false)
 			got := s.world.copied(team, s.cluster, "reader")
 			if diff := cmp.Diff(theirs, got, cmpopts.IgnoreFields(corev1.Secret{}, "TypeMeta")); diff != "" {

@@ -154,8 +154,8 @@ func TestALateRefusalIsAnErrorOnce(t *testing.T) {
 	}
 }
 
-// An account that waits for room in a namespace does not read its token.
-func TestATokenIsNotReadWhileThereIsNoRoomForIt(t *testing.T) {
+// An account that waits for a free slot in a namespace does not read its token.
+func TestATokenIsNotReadWhileNoSlotIsFree(t *testing.T) {
 	for name, copied := range map[string]bool{"a first copy": false, "a rotation": true} {
 		t.Run(name, func(t *testing.T) {
 			s := newStepper(t, func(o *Options) { o.operationWait, o.WorkersPerNamespace = time.Millisecond, 1 })
@@ -193,7 +193,7 @@ func TestATokenIsNotReadWhileThereIsNoRoomForIt(t *testing.T) {
 				}
 			}
 			if got := waiting.sourceReads(); got != want {
-				t.Errorf("the token was read %d times while there was no room, want %d", got, want)
+				t.Errorf("the token was read %d times while there was no free slot, want %d", got, want)
 			}
 			release()
 			writing.ended()

@@ -55,13 +55,13 @@ func TestAHeldGrantKeepsNoWithdrawalWaiting(t *testing.T) {
 		apitest.Edit(s.world, s.account, func(a *authv1beta1.ManagedServiceAccount) { a.Labels[syncLabel] = value })
 	}
 	label("false")
-	s.lacks(s.team, s.cluster, "reader")
+	s.hasNoCopy(s.team, s.cluster, "reader")
 	s.bound(s.cluster, sourceRole, false)
 	s.settle() // it does not try again and again to delete what is held
 	label("true")
 	s.copied()
 	label("false")
-	s.lacks(s.team, s.cluster, "reader")
+	s.hasNoCopy(s.team, s.cluster, "reader")
 	s.MustGet(held)
 	apitest.Edit(s.world, held, func(b *rbacv1.RoleBinding) { b.Finalizers = nil })
 	s.withdrawn()
@@ -113,8 +113,8 @@ func TestASquattedGrantKeepsNoOtherWithdrawalWaiting(t *testing.T) {
 
 	apitest.Edit(s.world, s.account, func(a *authv1beta1.ManagedServiceAccount) { a.Labels[syncLabel] = "false" })
 	apitest.Edit(s.world, neighbour, func(a *authv1beta1.ManagedServiceAccount) { a.Labels[syncLabel] = "false" })
-	s.lacks(other, s.cluster, "reader")
-	s.lacks(elsewhere, c, "neighbour")
+	s.hasNoCopy(other, s.cluster, "reader")
+	s.hasNoCopy(elsewhere, c, "neighbour")
 	s.mentions(s.cluster, "CopyFailed", "is not this addon's", s.team)
 	if s.world.copied(s.team, s.cluster, "reader") == nil {
 		t.Error("the copy is gone: the squatter's RoleBinding was no hindrance, so this shows nothing")

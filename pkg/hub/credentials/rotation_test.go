@@ -189,7 +189,7 @@ func TestCheckFindsUnannouncedChanges(t *testing.T) {
 	t.Run("a Secret that was deleted", func(t *testing.T) {
 		s := scene(t)
 		s.MustDelete(ocmtest.TokenSecret(s.account, "", ""))
-		s.lacks(s.team, s.cluster, "reader")
+		s.hasNoCopy(s.team, s.cluster, "reader")
 		s.says(s.cluster, "False", "InvalidSource", "Account reader is not copied: its Secret reader is not there.")
 		// Another reconciliation writes nothing.
 		s.bound(s.team, targetRole, false)
@@ -204,7 +204,7 @@ func TestCheckFindsUnannouncedChanges(t *testing.T) {
 		other := s.account.DeepCopy()
 		other.UID = "another"
 		s.StoreToken(other, s.token, ocmtest.CA())
-		s.lacks(s.team, s.cluster, "reader")
+		s.hasNoCopy(s.team, s.cluster, "reader")
 		s.mentions(s.cluster, "InvalidSource", "no owner reference has its UID")
 	})
 	t.Run("nothing", func(t *testing.T) {
@@ -229,7 +229,7 @@ func TestExpiredTokenIsWithdrawn(t *testing.T) {
 	s.copied()
 	now.Set(validity - time.Second)
 	s.creds.enqueuePair(types.NamespacedName{Namespace: s.team, Name: s.cluster})
-	s.lacks(s.team, s.cluster, "reader")
+	s.hasNoCopy(s.team, s.cluster, "reader")
 	s.mentions(s.cluster, "InvalidSource", "has expired")
 	s.token = s.Rotate(s.account)
 	s.copied()

@@ -64,7 +64,7 @@ func (s *scene) settled() {
 // withdrawn waits until the copy, and the rights to it and to its source, are gone.
 func (s *scene) withdrawn() {
 	s.T.Helper()
-	s.lacks(s.team, s.cluster, "reader")
+	s.hasNoCopy(s.team, s.cluster, "reader")
 	s.bound(s.team, targetRole, false)
 	s.bound(s.cluster, sourceRole, false)
 }

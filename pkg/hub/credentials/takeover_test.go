@@ -136,7 +136,7 @@ func TestUpstreamsCopiesAreTakenOverInPlace(t *testing.T) {
 	w.MustGet(account)
 	w.holds(team, current, "reader", w.Rotate(account))
 	apitest.Edit(w, account, func(a *authv1beta1.ManagedServiceAccount) { delete(a.Labels, syncLabel) })
-	w.lacks(team, current, "reader")
+	w.hasNoCopy(team, current, "reader")
 }
 
 // Users who may write Secrets in a namespace may label them as upstream's, and upstream wrote
@@ -279,7 +279,7 @@ func TestCopyTakenOverByUpstreamIsNotWithdrawn(t *testing.T) {
 	for _, team := range []string{taken, kept} {
 		s.rule.say(team, s.cluster, selection.Result{Answer: selection.No, Why: "is out of the inventory"})
 	}
-	s.lacks(kept, s.cluster, "reader") // it is still this addon's
+	s.hasNoCopy(kept, s.cluster, "reader") // it is still this addon's
 	s.bound(taken, targetRole, false)
 	if diff := cmp.Diff(before, s.world.copied(taken, s.cluster, "reader")); diff != "" {
 		t.Errorf("upstream's Secret (-before +after):\n%s", diff)

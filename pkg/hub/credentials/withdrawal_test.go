@@ -54,7 +54,7 @@ func TestDefiniteNoWithdrawsTheCopy(t *testing.T) {
 			other := ocmtest.OurProfile(s.team, s.cluster)
 			other.Spec.ClusterManager.Name = "somebody-else"
 			s.MustCreate(other)
-			s.lacks(s.team, s.cluster, "reader")
+			s.hasNoCopy(s.team, s.cluster, "reader")
 		},
 		"the account is deleted but held by a finalizer": func(s *scene) {
 			apitest.Edit(s.world, s.account,
@@ -65,7 +65,7 @@ func TestDefiniteNoWithdrawsTheCopy(t *testing.T) {
 			apitest.Edit(s.world, s.profile,
 				func(p *inventoryv1alpha1.ClusterProfile) { p.Finalizers = []string{"example.com/hold"} })
 			s.MustDelete(s.profile)
-			s.lacks(s.team, s.cluster, "reader")
+			s.hasNoCopy(s.team, s.cluster, "reader")
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -159,7 +159,7 @@ func TestARevocationDoesNotWaitForFirstCopies(t *testing.T) {
 		return ""
 	})
 	apitest.Edit(s.world, s.account, func(a *authv1beta1.ManagedServiceAccount) { delete(a.Labels, syncLabel) })
-	s.lacks(s.team, s.cluster, "reader")
+	s.hasNoCopy(s.team, s.cluster, "reader")
 	close(withdrawn)
 	s.Eventually("all copies are made", func() string {
 		if got := s.creds.ledger.Count(s.team); got != many {
@@ -286,7 +286,7 @@ func TestAWithdrawnCopyIsNotRestored(t *testing.T) {
 		return apitest.Fault{}
 	})
 	s.start()
-	s.lacks(s.team, s.cluster, "reader")
+	s.hasNoCopy(s.team, s.cluster, "reader")
 	s.Stays(quietly, "the copy stays away", func() string { return strings.Join(s.wire.Sent("secrets"), ", ") })
 	s.rule.lag(false)
 	s.settled()

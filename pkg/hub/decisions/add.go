@@ -27,13 +27,13 @@ import (
 // metrics, field managers and events.
 const ControllerName = "hub.decisions"
 
-// DecisionCRD is the name of the CRD of SIG-Multicluster's PlacementDecisions.
-const DecisionCRD = "placementdecisions.multicluster.x-k8s.io"
+// sigDecisionCRD is the name of the CRD of SIG-Multicluster's PlacementDecisions.
+const sigDecisionCRD = "placementdecisions.multicluster.x-k8s.io"
 
 const (
 	// gatherTime is how long additions, and repairs after another client's change, are
 	// gathered, so that a hundred clusters that join together cause few writes, and a
-	// client that fights over a slice causes one a second.
+	// client that contends for a slice causes one a second.
 	gatherTime = time.Second
 
 	// urgentTime is how long withdrawals are gathered.
@@ -68,7 +68,7 @@ type Decisions struct {
 	waiting atomic.Bool // a Placement waits for the first profile that may be referred to
 
 	unseen   *kube.Memory[types.NamespacedName, unseen] // by Placement
-	released kube.Subscribers[types.NamespacedName]     // told of pairs that must be reconciled
+	released kube.Subscribers[types.NamespacedName]     // notified of pairs that must be reconciled
 
 	now    watch.Trigger // Placements that begin or cease to publish
 	soon   watch.Trigger // additions and repairs
@@ -90,7 +90,7 @@ func Add(ctx context.Context, mgr manager.Manager, opts Options) (*Decisions, er
 	opts.Rule.SubscribeReferences(func(pair types.NamespacedName) { d.follow(ctx, pair) })
 	start := &watch.LateStart{
 		Name:  ControllerName,
-		Kinds: watch.Kinds{DecisionCRD: inventoryv1alpha1.GroupVersion.WithKind("PlacementDecision")},
+		Kinds: watch.Kinds{sigDecisionCRD: inventoryv1alpha1.GroupVersion.WithKind("PlacementDecision")},
 		Ready: opts.Rule.Ready,
 		Start: d.start,
 	}
@@ -113,14 +113,14 @@ func (d *Decisions) start(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("caching PlacementDecisions: %w", err)
 	}
-	source := watch.Source{CRD: DecisionCRD, Informer: informer, OwnWork: true}
+	source := watch.Source{CRD: sigDecisionCRD, Informer: informer, OwnWork: true}
 	if err := d.opts.Definitions.Follow(ctx, d.mgr.GetCache(), false, source); err != nil {
 		return err
 	}
 	if err := watch.AddWhole(d.mgr, d.addSlices); err != nil {
 		return fmt.Errorf("adding %s: %w", ControllerName, err)
 	}
-	d.opts.Definitions.Subscribe(d.enqueueAll, DecisionCRD)
+	d.opts.Definitions.Subscribe(d.enqueueAll, sigDecisionCRD)
 	d.opts.Rule.SubscribeDefinitions(d.enqueueAll)
 	d.started.Store(true)
 	d.enqueueAll(ctx)
@@ -133,7 +133,7 @@ func (d *Decisions) addSlices(mgr manager.Manager) error {
 	b := builder.ControllerManagedBy(mgr).
 		Named(ControllerName).
 		WithOptions(queue.Controller()).
-		Watches(&inventoryv1alpha1.PlacementDecision{}, watch.Tells(d.touched),
+		Watches(&inventoryv1alpha1.PlacementDecision{}, watch.HandlerFunc(d.touched),
 			builder.WithPredicates(predicate.ResourceVersionChangedPredicate{}))
 	return d.opts.Rule.WatchChoices(b, selection.Changed{Scope: d.now.Enqueue, Decisions: d.soon.Enqueue}).
 		WatchesRawSource(&d.now).

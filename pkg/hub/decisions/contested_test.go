@@ -63,8 +63,8 @@ func (s *one) put(clusters ...string) error {
 
 func (s *one) isContested(err error) bool {
 	s.T.Helper()
-	fight := &kube.ContestedError{}
-	if err != nil && !errors.As(err, &fight) {
+	contention := &kube.ContestedError{}
+	if err != nil && !errors.As(err, &contention) {
 		s.T.Fatal(err)
 	}
 	return err != nil

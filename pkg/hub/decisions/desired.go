@@ -56,7 +56,7 @@ type draft struct {
 	gains  int      // number of clusters that this slice lacks
 }
 
-func (d *draft) room() int { return maxReferences - len(d.members) }
+func (d *draft) free() int { return maxReferences - len(d.members) }
 
 // isTouched reports whether a slice must be written even if nothing is added to it.
 func (d *draft) isTouched() bool {
@@ -77,7 +77,7 @@ type plan struct {
 // write, every wanted cluster that was in a slice before is still in one: a cluster that
 // moves is added before it is removed.
 //
-// It writes as little as possible. Clusters stay where they are, new ones fill slices with
+// It writes as little as possible. Clusters stay where they are, new ones fill slices that have
 // room, and slices keep their index: adding or removing a cluster is one write. Slices are
 // refilled only when there are more than twice as many as needed.
 //
@@ -166,8 +166,8 @@ func (p *plan) fill(clusters map[selection.Group][]string) {
 // fill them.
 func (p *plan) withRoom(group selection.Group) []*draft {
 	var some []*draft
-	for _, d := range p.standing() {
-		if len(d.members) == 0 || d.next.group == group && d.room() > 0 {
+	for _, d := range p.remaining() {
+		if len(d.members) == 0 || d.next.group == group && d.free() > 0 {
 			some = append(some, d)
 		}
 	}
@@ -182,14 +182,14 @@ func (p *plan) withRoom(group selection.Group) []*draft {
 		}
 	}
 	slices.SortStableFunc(some, func(a, b *draft) int {
-		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(b.room(), a.room()))
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(b.free(), a.free()))
 	})
 	return some
 }
 
 // place puts as many clusters into a slice as fit, and returns the others.
 func (p *plan) place(d *draft, group selection.Group, clusters []string) (rest []string) {
-	n := min(len(clusters), d.room())
+	n := min(len(clusters), d.free())
 	if n == 0 {
 		return clusters
 	}
@@ -240,19 +240,19 @@ func (p *plan) compact() {
 	for _, size := range sizes {
 		needed += slicesFor(size)
 	}
-	standing := p.standing()
+	remaining := p.remaining()
 	if len(p.want) == 0 {
-		for _, d := range standing[1:] {
+		for _, d := range remaining[1:] {
 			d.removed = true
 		}
 		return
 	}
-	if len(standing) <= 2*needed {
+	if len(remaining) <= 2*needed {
 		return
 	}
 	kept := map[selection.Group]int{}
 	homeless := map[selection.Group][]string{}
-	for _, d := range standing {
+	for _, d := range remaining {
 		group := d.next.group
 		if len(d.members) > 0 && kept[group] < slicesFor(sizes[group]) {
 			kept[group]++
@@ -265,8 +265,8 @@ func (p *plan) compact() {
 	p.fill(homeless)
 }
 
-// standing returns the slices that are not removed.
-func (p *plan) standing() []*draft {
+// remaining returns the slices that are not removed.
+func (p *plan) remaining() []*draft {
 	return slices.DeleteFunc(slices.Clone(p.drafts), func(d *draft) bool { return d.removed })
 }
 
@@ -275,7 +275,7 @@ func slicesFor(clusters int) int { return (clusters + maxReferences - 1) / maxRe
 // assignIndexes numbers the remaining slices from 0. A slice keeps its index unless that is
 // too high now or taken: then it gets the lowest free one.
 func (p *plan) assignIndexes() {
-	stay := p.standing()
+	stay := p.remaining()
 	used := make([]bool, len(stay))
 	var others []*draft
 	for _, d := range stay {
@@ -463,7 +463,7 @@ func (s *schedule) divert() {
 
 // indexed counts the remaining slices that have an index.
 func (s *schedule) indexed() (count int) {
-	for _, d := range s.standing() {
+	for _, d := range s.remaining() {
 		if d.next.index != noIndex {
 			count++
 		}

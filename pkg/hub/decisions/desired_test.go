@@ -366,10 +366,10 @@ func TestChurn(t *testing.T) {
 						}
 					}
 				}
-				standing, least := len(s), needed(want)
+				existing, least := len(s), needed(want)
 				writes := s.reach(t, want)
-				if changes == 1 && standing < 2*least && len(writes) > 1+moved {
-					t.Fatalf("one change is %s, with %d slices of which %d are needed", summary(writes), standing, least)
+				if changes == 1 && existing < 2*least && len(writes) > 1+moved {
+					t.Fatalf("one change is %s, with %d slices of which %d are needed", summary(writes), existing, least)
 				}
 			}
 		})

@@ -28,7 +28,7 @@
 //
 // desired.go plans the writes: adding or removing a cluster is one write, and slices are
 // refilled only when there are more than twice as many as needed. Additions are gathered
-// for a second, and so are repairs after another client's change: a client that fights over
+// for a second, and so are repairs after another client's change: a client that contends for
 // a slice causes one write a second. Withdrawals are gathered for 50 ms.
 //
 // Slices are named <placement>-profiles-<n>; the number in the name is not their index.

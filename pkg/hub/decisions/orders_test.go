@@ -79,7 +79,7 @@ func (c *referring) prepare(w *orders.World) {
 		orders.Must(w.Cache.IndexField(ctx, &inventoryv1alpha1.PlacementDecision{}, index.name, index.extract))
 	}
 	definitions := watch.NewDefinitions(w.Live, w)
-	of := watch.Source{CRD: DecisionCRD, Informer: apitest.SyncedInformer{}, OwnWork: true}
+	of := watch.Source{CRD: sigDecisionCRD, Informer: apitest.SyncedInformer{}, OwnWork: true}
 	orders.Must(definitions.Follow(ctx, w.Cache, false, of))
 	c.reconciler = &Reconciler{Decisions: &Decisions{
 		opts: Options{Rule: w.Rule, Definitions: definitions, Clock: w}, reader: w.Cache,
@@ -172,7 +172,7 @@ func (c *referring) send(s *orders.State) error {
 		err := c.reconciler.send(context.Background(), thePlacement, next.observed, w)
 		switch {
 		case err == nil:
-			violation = c.judge(before, c.referred())
+			violation = c.check(before, c.referred())
 		case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err), apierrors.IsNotFound(err):
 			next.failed = true
 		default:
@@ -195,7 +195,7 @@ func (c *referring) referred() []string {
 	return clusters
 }
 
-func (c *referring) judge(before, after []string) error {
+func (c *referring) check(before, after []string) error {
 	for _, cluster := range after {
 		pair := types.NamespacedName{Namespace: thePlacement.Namespace, Name: cluster}
 		profile := orders.Get[*inventoryv1alpha1.ClusterProfile](c.state, orders.Profiles, pair)
@@ -422,7 +422,7 @@ func placementScenarios() []orders.Scenario {
 			Changes: []orders.Change{
 				orders.Deletes(orders.Bindings, "n1", "s1"),
 				{
-					Name: "bind s1 to n1", If: orders.Lacks(orders.Bindings, "n1", "s1"),
+					Name: "bind s1 to n1", If: orders.Absent(orders.Bindings, "n1", "s1"),
 					Do: func(s *orders.State) { s.Bind("n1", "s1") },
 				},
 				{Name: "slice c1 c2", If: placed, Do: func(s *orders.State) { s.Slice("n1", "p1", "c1", "c2") }},

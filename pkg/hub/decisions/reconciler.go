@@ -63,8 +63,8 @@ func newReconciler(d *Decisions, writer client.Client) *Reconciler {
 // Reconcile makes the slices list those chosen clusters that have a profile.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	placement := req.NamespacedName
-	standing, err := r.opts.Definitions.Standing(ctx, r.reader, DecisionCRD)
-	if err != nil || standing == watch.Unserved {
+	state, err := r.opts.Definitions.State(ctx, r.reader, sigDecisionCRD)
+	if err != nil || state == watch.Unserved {
 		return reconcile.Result{}, err
 	}
 	o, err := r.observe(ctx, placement)
@@ -91,13 +91,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if rest {
 		again = overtaken
 	}
-	fight := &kube.ContestedError{}
-	if errors.As(err, &fight) {
-		if fight.First {
+	contention := &kube.ContestedError{}
+	if errors.As(err, &contention) {
+		if contention.First {
 			log.FromContext(ctx).Info("Another client keeps changing a PlacementDecision, so it is repaired less often",
 				"every", kube.RepairEvery, "error", err.Error())
 		}
-		return reconcile.Result{RequeueAfter: kube.Sooner(again, fight.Wait)}, nil
+		return reconcile.Result{RequeueAfter: kube.Sooner(again, contention.Wait)}, nil
 	}
 	return r.soon.Result(placement, again, cmp.Or(err, reportErr))
 }
@@ -336,10 +336,10 @@ func (r *Reconciler) report(
 		r.failing.Over(placement)
 	}
 	var current []notices.Notice
-	fight := &kube.ContestedError{}
+	contention := &kube.ContestedError{}
 	switch {
 	case choice.Placement == nil, apierrors.IsConflict(err):
-	case errors.As(err, &fight):
+	case errors.As(err, &contention):
 		current = append(current, contestedNotice(placement.Name, err))
 	case kube.IsRefusal(err), err != nil && r.failing.Lasted(placement, kube.LastingAfter, r.opts.Clock.Now()):
 		current = append(current, refusedNotice(placement.Name, err))

@@ -37,7 +37,7 @@ func (d *Decisions) Refer(ctx context.Context, pair types.NamespacedName) select
 func (d *Decisions) referring(
 	ctx context.Context, pair types.NamespacedName,
 ) (placements []types.NamespacedName, known bool) {
-	served, err := kube.IsServed(ctx, d.reader, DecisionCRD)
+	served, err := kube.IsServed(ctx, d.reader, sigDecisionCRD)
 	if !served || !d.started.Load() {
 		return nil, err == nil && !served
 	}
@@ -90,7 +90,7 @@ func (d *Decisions) check(ctx context.Context, namespace string, clusters []stri
 		switch {
 		case d.opts.Rule.Referable(pair) != selection.No:
 		case d.Refer(ctx, pair) == selection.No:
-			d.released.Tell(pair)
+			d.released.Notify(pair)
 		default:
 			waiting = true
 		}
@@ -112,7 +112,7 @@ func (d *Decisions) askAbout(ctx context.Context, namespace string, referred map
 			return err
 		}
 		if profile == nil {
-			d.released.Tell(pair)
+			d.released.Notify(pair)
 		}
 	}
 	return nil

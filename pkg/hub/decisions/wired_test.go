@@ -225,7 +225,7 @@ func TestSlicesFollowTheChoice(t *testing.T) {
 		w.admit("c")
 		w.choose("p", []string{"a", "c"})
 		w.Eventually("the unbound namespace is looked at", func() string { return cmp.Diff("a b", w.shown("p")) })
-		w.wrote("not judged")
+		w.wrote("not evaluated")
 		bound("False")
 		w.shows("p", none)
 		bound("True")

@@ -34,7 +34,7 @@ func TestDirectAccessFollowsTheAdministrator(t *testing.T) {
 	w.MustCreate(twice)
 	w.reached(w.c2)
 	w.unavailable(w.c2, notPublished+`more than one ConfigMap has it: hub/direct, hub/twice.`)
-	w.told(w.c2, notPublished+`more than one ConfigMap has it: hub/direct, hub/twice.`)
+	w.announced(w.c2, notPublished+`more than one ConfigMap has it: hub/direct, hub/twice.`)
 	w.unavailable(w.c1, notPublished+`the ManagedCluster has no spec.managedClusterClientConfigs, `+
 		`as ConfigMap hub/twice wants it.`)
 

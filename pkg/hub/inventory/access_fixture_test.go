@@ -283,8 +283,8 @@ func (w *accessWorld) unavailable(c *clusterv1.ManagedCluster, why string) {
 	w.EventuallyAddonCondition(c.Name, "ProfilesSynced", "False", "AccessUnavailable", why)
 }
 
-// told waits for an event on the profile, for the consumers of the namespace.
-func (w *accessWorld) told(c *clusterv1.ManagedCluster, why string) {
+// announced waits for an event on the profile, for the consumers of the namespace.
+func (w *accessWorld) announced(c *clusterv1.ManagedCluster, why string) {
 	w.T.Helper()
 	w.Eventually("an event on the profile of "+c.Name, func() string {
 		events := &eventsv1.EventList{}

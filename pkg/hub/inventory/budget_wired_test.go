@@ -291,10 +291,10 @@ func TestEventsOfAClusterThatChangesTooOften(t *testing.T) {
 	counts := metrics.New(metrics.Options{})
 	s.r.outcomes.Metrics = counts
 	const every = 10 * time.Second
-	tell := s.reporter(every)
+	emit := s.reporter(every)
 	notes := func() (notes []string) {
 		t.Helper()
-		tell(types.NamespacedName{Name: s.c.Name})
+		emit(types.NamespacedName{Name: s.c.Name})
 		list := &eventsv1.EventList{}
 		s.MustList(list, client.InNamespace("default"))
 		for _, event := range list.Items {

@@ -18,7 +18,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/internal/consumers"
 )
 
-// watchForConsumers judges every version of the namespace's profiles until the test ends,
+// watchForConsumers validates every version of the namespace's profiles until the test ends,
 // which must then have found no problem.
 func (w *accessWorld) watchForConsumers(t *testing.T) *consumers.Watch {
 	t.Helper()
@@ -108,7 +108,7 @@ func TestNoVersionOfAProfileBreaksAConsumer(t *testing.T) {
 		w.reached(w.c1, throughProxy(published, w.c1.Name))
 	}
 	for _, cluster := range []*clusterv1.ManagedCluster{w.c1, w.c2, w.marked} {
-		w.Eventually("the last version of "+cluster.Name+" is judged", func() string {
+		w.Eventually("the last version of "+cluster.Name+" is validated", func() string {
 			if !watch.Saw(w.Profile(w.ns, cluster.Name)) {
 				return "it is not"
 			}

@@ -59,7 +59,7 @@
 //
 // # Input from spokes
 //
-// A ManagedCluster is reduced to the profiles.Limits before it is cached (profiles/judge.go), so that no
+// A ManagedCluster is reduced to the profiles.Limits before it is cached (profiles/validate.go), so that no
 // spoke can fill the manager's memory, or a namespace. What was left out is recorded with
 // it and named in the condition.
 //

@@ -138,7 +138,7 @@ func TestOccasionalChangeIsOneWriteEach(t *testing.T) {
 // A burst is repaired ten times. Then the profile waits, and so does a deleted one; its
 // removal, if it must go, does not.
 func TestContestedProfileWaits(t *testing.T) {
-	fight := func(t *testing.T) *stepper {
+	contend := func(t *testing.T) *stepper {
 		s := newStepper(t, mapHub)
 		s.mustStep(post, patchStatus)
 		for n := range kube.RepairsAtOnce {
@@ -149,7 +149,7 @@ func TestContestedProfileWaits(t *testing.T) {
 		return s
 	}
 	t.Run("it is changed again", func(t *testing.T) {
-		s := fight(t)
+		s := contend(t)
 		s.MustMerge(s.mine(), everyLabel(-1))
 		if result := s.mustStep(); result.RequeueAfter != kube.RepairEvery {
 			t.Errorf("looked at again after %s", result.RequeueAfter)
@@ -165,7 +165,7 @@ func TestContestedProfileWaits(t *testing.T) {
 		s.came(report.InPlace, "")
 	})
 	t.Run("it is deleted", func(t *testing.T) {
-		s := fight(t)
+		s := contend(t)
 		s.MustDelete(s.mine())
 		if result := s.mustStep(); result.RequeueAfter != kube.RepairEvery {
 			t.Errorf("looked at again after %s", result.RequeueAfter)
@@ -174,14 +174,14 @@ func TestContestedProfileWaits(t *testing.T) {
 		s.mustStep(post, patchStatus)
 	})
 	t.Run("it must go", func(t *testing.T) {
-		s := fight(t)
+		s := contend(t)
 		s.MustMerge(s.mine(), everyLabel(-1))
 		s.MustMerge(s.mine(), `{"metadata":{"labels":{"app.kubernetes.io/managed-by":"cluster-inventory-addon"}}}`)
 		withdraw(s)
 		s.mustStep(del)
 	})
 	t.Run("changes of the cluster are still written at once", func(t *testing.T) {
-		s := fight(t)
+		s := contend(t)
 		for n := range 2 * kube.RepairsAtOnce {
 			s.claims(ocmtest.Claim("x", fmt.Sprint(n)))
 			s.mustStep(patchStatus)

@@ -52,11 +52,11 @@ func TestEventsAboutTheInstallPlacement(t *testing.T) {
 	definition := installedBy(install, placement.Name)
 	s.CleanUp(definition)
 	s.MustCreate(definition)
-	tell := s.reporter(0)
+	emit := s.reporter(0)
 	reports := func(want ...string) {
 		t.Helper()
 		s.wire.Reset()
-		tell(types.NamespacedName{Namespace: install})
+		emit(types.NamespacedName{Namespace: install})
 		if diff := cmp.Diff(want, s.wire.Sent(), cmpopts.EquateEmpty()); diff != "" {
 			t.Fatalf("writes (-want +got):\n%s", diff)
 		}

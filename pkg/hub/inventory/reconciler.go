@@ -195,18 +195,18 @@ func (r *Reconciler) memberOf(ctx context.Context, o profiles.Observed, next pro
 // finish ends a reconciliation. A profile that another client keeps changing, or that has used
 // up its budget, is reconciled again when it may be written, and when that is over.
 func (r *Reconciler) finish(ctx context.Context, pair types.NamespacedName, t taken) (reconcile.Result, error) {
-	fight, waits := &kube.ContestedError{}, &kube.HeldBackError{}
+	contention, waits := &kube.ContestedError{}, &kube.HeldBackError{}
 	switch err := t.err; {
 	case t.next == profiles.Refrain:
 		return reconcile.Result{}, nil
 	case errors.As(err, &waits):
 		return reconcile.Result{RequeueAfter: waits.Wait}, nil
-	case errors.As(err, &fight):
-		if fight.First {
+	case errors.As(err, &contention):
+		if contention.First {
 			log.FromContext(ctx).Info("Another client keeps changing the ClusterProfile, so it is repaired less often",
 				"every", kube.RepairEvery)
 		}
-		return reconcile.Result{RequeueAfter: fight.Wait}, nil
+		return reconcile.Result{RequeueAfter: contention.Wait}, nil
 	case t.next == profiles.Remove && err != nil && !apierrors.IsConflict(err) &&
 		r.failing.Lasted(pair, kube.LastingAfter, r.opts.Clock.Now()):
 		// Urgent retries of thousands of refused removals would keep all others waiting.
@@ -465,10 +465,11 @@ func (r *Reconciler) record(o profiles.Observed, t taken) {
 	if err == nil {
 		r.failing.Over(pair)
 	}
-	fight, waits := &kube.ContestedError{}, &kube.HeldBackError{}
+	contention, waits := &kube.ContestedError{}, &kube.HeldBackError{}
 	isHeldBack := errors.As(err, &waits)
 	last, _ := r.outcomes.Get(pair)
-	isContested := errors.As(err, &fight) || (err == nil || isHeldBack) && r.brake.Contested(pair, r.opts.Clock.Now()) > 0
+	isContested := errors.As(err, &contention) ||
+		(err == nil || isHeldBack) && r.brake.Contested(pair, r.opts.Clock.Now()) > 0
 	switch {
 	case isContested:
 		r.outcomes.Set(pair, report.Outcome{

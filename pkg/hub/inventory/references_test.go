@@ -78,7 +78,7 @@ func TestCompleteProfileMayBeReferredTo(t *testing.T) {
 
 func TestProfileWithoutAccessIsIncomplete(t *testing.T) {
 	s, refs := newReferred(t)
-	given := &givenAccess{access.Decision{Lacking: []string{"open-cluster-management"}}}
+	given := &givenAccess{access.Decision{Missing: []string{"open-cluster-management"}}}
 	s.r.opts.Access = given
 	s.mustStep(post, patchStatus)
 	refs.heard(t, selection.Unknown)
@@ -87,7 +87,7 @@ func TestProfileWithoutAccessIsIncomplete(t *testing.T) {
 	s.mustStep(patchStatus)
 	refs.heard(t, selection.Unknown, selection.Yes)
 	// For a while it is unknown whether there should be one: the entry stays.
-	given.decision = access.Decision{Lacking: []string{"open-cluster-management"}}
+	given.decision = access.Decision{Missing: []string{"open-cluster-management"}}
 	s.settled()
 	refs.heard(t, selection.Yes)
 }
@@ -320,12 +320,12 @@ func TestIsWhole(t *testing.T) {
 	delete(unmarked.Labels, "app.kubernetes.io/managed-by")
 	tests := map[string]struct {
 		profile *inventoryv1alpha1.ClusterProfile
-		lacking []string
+		missing []string
 		want    bool
 	}{
 		"no access is expected":      {profile: profile(), want: true},
-		"access lacks":               {profile: profile("other"), lacking: []string{"direct"}},
-		"access is there meanwhile":  {profile: profile("other", "direct"), lacking: []string{"direct"}, want: true},
+		"access is missing":          {profile: profile("other"), missing: []string{"direct"}},
+		"access is there meanwhile":  {profile: profile("other", "direct"), missing: []string{"direct"}, want: true},
 		"there is none":              {},
 		"it is going":                {profile: going},
 		"it is not this addon's yet": {profile: unmarked},
@@ -333,7 +333,7 @@ func TestIsWhole(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			o := profiles.Observed{Observation: selection.Observation{Profile: test.profile, Cluster: &clusterv1.ManagedCluster{}}}
-			o.Access.Lacking = test.lacking
+			o.Access.Missing = test.missing
 			if got := profiles.IsWhole(o); got != test.want {
 				t.Errorf("whole: %t", got)
 			}

@@ -155,11 +155,11 @@ func TestConditionSaysWhyNothingIsWritten(t *testing.T) {
 
 func TestEventsReportChanges(t *testing.T) {
 	s := newStepper(t, mapHub)
-	tell := s.reporter(0)
+	emit := s.reporter(0)
 	step := func(want ...string) (again time.Duration) {
 		t.Helper()
 		s.wire.Reset()
-		again = tell(types.NamespacedName{Namespace: s.ns})
+		again = emit(types.NamespacedName{Namespace: s.ns})
 		if diff := cmp.Diff(want, s.wire.Sent(), cmpopts.EquateEmpty()); diff != "" {
 			t.Fatalf("writes (-want +got):\n%s", diff)
 		}

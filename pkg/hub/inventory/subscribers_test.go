@@ -28,18 +28,18 @@ func (s *stepper) selects(want selection.Answer, why string, again time.Duration
 // of its answer, and of nothing else.
 func TestSubscribersLearnWhatIsSelected(t *testing.T) {
 	s := newStepper(t, mapHub)
-	var told []types.NamespacedName
-	s.rule.Subscribe(func(pair types.NamespacedName) { told = append(told, pair) })
+	var notified []types.NamespacedName
+	s.rule.Subscribe(func(pair types.NamespacedName) { notified = append(notified, pair) })
 	hears := func(what string, times int) {
 		t.Helper()
 		want := make([]types.NamespacedName, 0, times)
 		for range times {
 			want = append(want, s.pair)
 		}
-		if diff := cmp.Diff(want, append([]types.NamespacedName{}, told...)); diff != "" {
-			t.Errorf("%s: told (-want +got):\n%s", what, diff)
+		if diff := cmp.Diff(want, append([]types.NamespacedName{}, notified...)); diff != "" {
+			t.Errorf("%s: notified (-want +got):\n%s", what, diff)
 		}
-		told = nil
+		notified = nil
 	}
 
 	s.selects(selection.Yes, "", 0)

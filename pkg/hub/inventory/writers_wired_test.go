@@ -256,7 +256,7 @@ func TestOtherWritersWhileASpokeEdits(t *testing.T) {
 			last := map[string]int{"agents.x-k8s.io/last-seen": 0, "x": 0}
 			for i, profile := range list {
 				if i > 0 {
-					for _, problem := range consumers.Judge(list[i-1], profile, time.Now()) {
+					for _, problem := range consumers.Validate(list[i-1], profile, time.Now()) {
 						t.Errorf("version %s breaks a consumer: %s", profile.ResourceVersion, problem)
 					}
 				}

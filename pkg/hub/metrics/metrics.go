@@ -103,11 +103,11 @@ type Options struct {
 
 // Metrics is a prometheus.Collector of all metrics. It is safe for concurrent use.
 type Metrics struct {
-	profiles    *tally
-	withheld    *tally
+	profiles    *gauge
+	withheld    *gauge
 	heldBack    prometheus.Gauge
-	rejected    *tally
-	credentials *tally
+	rejected    *gauge
+	credentials *gauge
 	expiry      collected
 	ends        kube.Memory[types.NamespacedName, time.Time] // of copied tokens, by account
 	changes     *changes
@@ -116,8 +116,8 @@ type Metrics struct {
 	upstream    collected
 	modes       kube.Memory[string, string] // by writer
 	policies    *prometheus.GaugeVec
-	addons      *tally
-	agents      *tally
+	addons      *gauge
+	agents      *gauge
 	revisions   atomic.Pointer[[]string] // that exist
 	build       prometheus.Collector
 }
@@ -130,10 +130,10 @@ func New(opts Options) *Metrics {
 		opts.Clock = clock.RealClock{}
 	}
 	m := &Metrics{
-		profiles: newPairTally("profiles",
+		profiles: newPairGauge("profiles",
 			"Pairs of namespace and cluster that have or should have a ClusterProfile, by its state.",
 			"state", opts.ByNamespace, profileStates()),
-		withheld: newPairTally("withheld",
+		withheld: newPairGauge("withheld",
 			"Pairs of a namespace and a cluster of a set bound there that must not have a ClusterProfile, by reason.",
 			"reason", opts.ByNamespace, withheldReasons()),
 		heldBack: prometheus.NewGauge(prometheus.GaugeOpts{
@@ -141,10 +141,10 @@ func New(opts Options) *Metrics {
 			Help: "ClusterProfiles whose changes have had to wait for more than a minute, because their clusters change " +
 				"more often than profiles.writeInterval allows.",
 		}),
-		rejected: newTally("properties_rejected",
+		rejected: newGauge("properties_rejected",
 			"Claims of ManagedClusters that are left out of their ClusterProfiles, by reason.",
 			"reason").from(RejectionReasons()),
-		credentials: newTally("credentials",
+		credentials: newGauge("credentials",
 			"ManagedServiceAccounts that are labeled to be copied, by the state of their copies.",
 			"state").from(credentialStates()),
 		changes: newChanges(opts.Clock),
@@ -158,9 +158,9 @@ func New(opts Options) *Metrics {
 			Name: prefix + "writes_total",
 			Help: "The manager's write requests, by resource, verb and outcome.",
 		}, []string{"resource", "verb", "outcome"}),
-		addons: newTally("addons", "Clusters by the status and reason of the conditions on their addon.",
+		addons: newGauge("addons", "Clusters by the status and reason of the conditions on their addon.",
 			"condition", "status", "reason"),
-		agents: newTally("agents",
+		agents: newGauge("agents",
 			"Clusters by the AgentRevision that they should have now, and how far it is rolled out.",
 			"revision", "state"),
 		policies: prometheus.NewGaugeVec(prometheus.GaugeOpts{

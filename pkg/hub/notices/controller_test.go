@@ -43,7 +43,7 @@ func TestReportsDoNotWaitForEachOther(t *testing.T) {
 	options := fair.Options{PerGroup: 1}.Controller()
 	queue := options.NewQueue("test", options.RateLimiter)
 	t.Cleanup(queue.ShutDown)
-	var told []string
+	var reported []string
 	c := &Controller{
 		mgr: ofHub{hub: newHub(t)}, clock: clock.RealClock{}, controller: queued{queue: queue},
 		reports: map[string]func(context.Context, types.NamespacedName) (time.Duration, error){},
@@ -52,7 +52,7 @@ func TestReportsDoNotWaitForEachOther(t *testing.T) {
 		changed, err := c.Register(Reports{
 			Controller: name, Delay: delay,
 			Current: func(_ context.Context, scope types.NamespacedName) ([]Notice, error) {
-				told = append(told, name+" "+scope.String())
+				reported = append(reported, name+" "+scope.String())
 				return nil, nil
 			},
 		})
@@ -76,7 +76,7 @@ func TestReportsDoNotWaitForEachOther(t *testing.T) {
 		_, err := c.Reconcile(t.Context(), request)
 		apitest.Must(t, err)
 	}
-	if diff := cmp.Diff([]string{"soon team/", "soon /c1", "another team/"}, told); diff != "" {
+	if diff := cmp.Diff([]string{"soon team/", "soon /c1", "another team/"}, reported); diff != "" {
 		t.Errorf("reported (-want +got):\n%s", diff)
 	}
 }

@@ -47,8 +47,8 @@ type Notice struct {
 	Text string
 }
 
-// Lack is something that a namespace lacks of one cluster.
-type Lack struct {
+// Problem is something that a namespace lacks of one cluster, and why.
+type Problem struct {
 	Cluster string
 	Reason  string // of the event
 
@@ -64,26 +64,26 @@ type Lack struct {
 
 // Desired returns the notices about what a namespace lacks, as warnings: on each ClusterProfile
 // or, where there is none or are too many, on a set binding.
-func Desired(lacks []Lack) []Notice {
+func Desired(problems []Problem) []Notice {
 	type key struct{ reason, cluster string }
-	found, whys, profiles := map[key]Lack{}, map[key][]string{}, map[string]int{}
-	for _, lack := range lacks {
-		k := key{lack.Reason, lack.Cluster}
-		if _, known := found[k]; !known && lack.HasProfile {
-			profiles[lack.Reason]++
+	found, whys, profiles := map[key]Problem{}, map[key][]string{}, map[string]int{}
+	for _, problem := range problems {
+		k := key{problem.Reason, problem.Cluster}
+		if _, known := found[k]; !known && problem.HasProfile {
+			profiles[problem.Reason]++
 		}
-		found[k] = lack
-		whys[k] = append(whys[k], lack.Why)
+		found[k] = problem
+		whys[k] = append(whys[k], problem.Why)
 	}
 	var notices []Notice
-	folded := map[topic]map[string][]string{} // clusters by what they lack
-	for k, lack := range found {
+	folded := map[topic]map[string][]string{} // clusters by what is missing
+	for k, problem := range found {
 		why := strings.Join(kube.SortedNames(whys[k]), " ")
 		switch {
-		case lack.HasProfile && profiles[k.reason] <= MaxProfiles:
+		case problem.HasProfile && profiles[k.reason] <= MaxProfiles:
 			notices = append(notices, warning(topic{Subject{Profile, k.cluster}, k.reason}, why))
-		case len(lack.Bindings) > 0:
-			about := topic{Subject{Binding, slices.Min(lack.Bindings)}, k.reason}
+		case len(problem.Bindings) > 0:
+			about := topic{Subject{Binding, slices.Min(problem.Bindings)}, k.reason}
 			if folded[about] == nil {
 				folded[about] = map[string][]string{}
 			}

@@ -26,17 +26,17 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-func TestObjectsThatALackIsReportedOn(t *testing.T) {
-	lack := func(cluster, reason, why string) Lack {
-		return Lack{Cluster: cluster, Reason: reason, Why: why, HasProfile: true, Bindings: []string{"t", "s"}}
+func TestObjectsThatAProblemIsReportedOn(t *testing.T) {
+	problem := func(cluster, reason, why string) Problem {
+		return Problem{Cluster: cluster, Reason: reason, Why: why, HasProfile: true, Bindings: []string{"t", "s"}}
 	}
-	without := func(l Lack) Lack {
-		l.HasProfile = false
-		return l
+	without := func(p Problem) Problem {
+		p.HasProfile = false
+		return p
 	}
-	many := func(n int, reason string) (list []Lack) {
+	many := func(n int, reason string) (list []Problem) {
 		for i := range n {
-			list = append(list, lack(fmt.Sprintf("c%02d", i), reason, "One."))
+			list = append(list, problem(fmt.Sprintf("c%02d", i), reason, "One."))
 		}
 		return list
 	}
@@ -44,33 +44,33 @@ func TestObjectsThatALackIsReportedOn(t *testing.T) {
 	for i := range 10 {
 		own = append(own, Notice{Subject{Profile, fmt.Sprintf("c%02d", i)}, "R", "Warning", "One."})
 	}
-	unseen := without(lack("a", "R", "One."))
+	unseen := without(problem("a", "R", "One."))
 	unseen.Bindings = nil
 	for name, test := range map[string]struct {
-		lacks []Lack
-		want  []Notice
+		problems []Problem
+		want     []Notice
 	}{
 		"nothing is wrong": {},
 		"the profile has it": {
-			lacks: []Lack{lack("a", "R", "One.")},
-			want:  []Notice{{Subject{Profile, "a"}, "R", "Warning", "One."}},
+			problems: []Problem{problem("a", "R", "One.")},
+			want:     []Notice{{Subject{Profile, "a"}, "R", "Warning", "One."}},
 		},
 		"without a profile, one of the set bindings": {
-			lacks: []Lack{without(lack("a", "R", "One.")), without(lack("b", "R", "One.")), without(lack("c", "R", "Another."))},
-			want:  []Notice{{Subject{Binding, "s"}, "R", "Warning", "c: Another. a, b: One."}},
+			problems: []Problem{without(problem("a", "R", "One.")), without(problem("b", "R", "One.")), without(problem("c", "R", "Another."))},
+			want:     []Notice{{Subject{Binding, "s"}, "R", "Warning", "c: Another. a, b: One."}},
 		},
-		"no namespace sees the cluster": {lacks: []Lack{unseen}},
+		"no namespace sees the cluster": {problems: []Problem{unseen}},
 		"two accounts of one cluster, and one twice": {
-			lacks: []Lack{lack("a", "R", "Two."), lack("a", "R", "One."), lack("a", "R", "One.")},
-			want:  []Notice{{Subject{Profile, "a"}, "R", "Warning", "One. Two."}},
+			problems: []Problem{problem("a", "R", "Two."), problem("a", "R", "One."), problem("a", "R", "One.")},
+			want:     []Notice{{Subject{Profile, "a"}, "R", "Warning", "One. Two."}},
 		},
 		"two reasons": {
-			lacks: []Lack{lack("a", "S", "Two."), lack("a", "R", "One.")},
-			want:  []Notice{{Subject{Profile, "a"}, "R", "Warning", "One."}, {Subject{Profile, "a"}, "S", "Warning", "Two."}},
+			problems: []Problem{problem("a", "S", "Two."), problem("a", "R", "One.")},
+			want:     []Notice{{Subject{Profile, "a"}, "R", "Warning", "One."}, {Subject{Profile, "a"}, "S", "Warning", "Two."}},
 		},
-		"as many as have their own": {lacks: many(10, "R"), want: own},
+		"as many as have their own": {problems: many(10, "R"), want: own},
 		"too many, and one for another reason": {
-			lacks: append(many(11, "R"), lack("a", "S", "Two.")),
+			problems: append(many(11, "R"), problem("a", "S", "Two.")),
 			want: []Notice{
 				{Subject{Binding, "s"}, "R", "Warning", "c00, c01, c02, c03, c04, c05, c06, c07, c08, c09 and 1 more: One."},
 				{Subject{Profile, "a"}, "S", "Warning", "Two."},
@@ -78,18 +78,18 @@ func TestObjectsThatALackIsReportedOn(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, Desired(test.lacks)); diff != "" {
+			if diff := cmp.Diff(test.want, Desired(test.problems)); diff != "" {
 				t.Errorf("notices (-want +got):\n%s", diff)
 			}
 		})
 	}
 
 	t.Run("no text is longer than an event's", func(t *testing.T) {
-		var lacks []Lack
+		var problems []Problem
 		for i := range 100 {
-			lacks = append(lacks, without(lack(fmt.Sprintf("c%02d", i), "R", strings.Repeat("é", 50)+fmt.Sprint(i))))
+			problems = append(problems, without(problem(fmt.Sprintf("c%02d", i), "R", strings.Repeat("é", 50)+fmt.Sprint(i))))
 		}
-		got := Desired(append(lacks, lack("a", "S", strings.Repeat("é", 2000))))
+		got := Desired(append(problems, problem("a", "S", strings.Repeat("é", 2000))))
 		for _, notice := range got {
 			if len(notice.Text) > 1024 || !strings.HasSuffix(notice.Text, "...") {
 				t.Errorf("a text of %d bytes: %s", len(notice.Text), notice.Text)
@@ -223,7 +223,7 @@ func TestARefusedEventKeepsNoOthersWaiting(t *testing.T) {
 	h := newHub(t, team("team")...)
 	h.fail, h.failing = apierrors.NewForbidden(schema.GroupResource{}, "event", nil), "First."
 	notice := func(why string) Notice {
-		return Desired([]Lack{{Cluster: "c", Reason: "R" + why[:1], Why: why, HasProfile: true, Bindings: []string{"s"}}})[0]
+		return Desired([]Problem{{Cluster: "c", Reason: "R" + why[:1], Why: why, HasProfile: true, Bindings: []string{"s"}}})[0]
 	}
 	r := h.reporter()
 	h.reports(r, "team", 1, kube.EventPeriod, notice("First."), notice("Second."))
@@ -240,7 +240,7 @@ func TestAnAbandonedTurnIsUsed(t *testing.T) {
 		objs = append(objs, team(fmt.Sprintf("team-%d", i))...)
 	}
 	h := newHub(t, append(objs, team("team")...)...)
-	current := Desired([]Lack{{Cluster: "c", Reason: "R", Why: "One.", HasProfile: true, Bindings: []string{"s"}}})
+	current := Desired([]Problem{{Cluster: "c", Reason: "R", Why: "One.", HasProfile: true, Bindings: []string{"s"}}})
 	r := h.reporter()
 	for i := range scopesAtOnce {
 		h.reports(r, fmt.Sprintf("team-%d", i), i+1, kube.EventPeriod, current...)
@@ -283,13 +283,13 @@ func TestAStartIsNoBurst(t *testing.T) {
 		objs = append(objs, team(fmt.Sprintf("team-%d", i))...)
 	}
 	h := newHub(t, objs...)
-	var lacks []Lack
+	var problems []Problem
 	for i := range clusters {
-		lacks = append(lacks, Lack{
+		problems = append(problems, Problem{
 			Cluster: fmt.Sprintf("c%05d", i), Reason: "R", Why: "One.", HasProfile: true, Bindings: []string{"s"},
 		})
 	}
-	current := Desired(lacks)
+	current := Desired(problems)
 	r := h.reporter()
 	pass := func() {
 		for i := range namespaces {

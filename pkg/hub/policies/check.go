@@ -58,7 +58,7 @@ func (c *Checker) check(ctx context.Context, p Policy) (problem string, needed b
 			return "", false, err
 		}
 	}
-	problem = p.Judge(existing(policy), existing(binding), c.namespace)
+	problem = p.Validate(existing(policy), existing(binding), c.namespace)
 	if policy.UID == "" && p.Limits != nil {
 		needed, err := c.may(ctx, *p.Limits)
 		return problem, needed, err

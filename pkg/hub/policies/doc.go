@@ -3,13 +3,13 @@
 // weakened.
 //
 //   - desired.go lists what the chart installs: which requests each policy matches.
-//   - judge.go compares a policy and its binding with that. It cannot tell whether the expressions
+//   - validate.go compares a policy and its binding with that. It cannot tell whether the expressions
 //     still refuse what they must.
 //   - attempts.go has, for each policy that a request of the manager reaches, one that it must
 //     refuse. They are sent as dry runs, so that nothing is stored if one is accepted.
 //   - check.go reads and tries, for "manager check" and for the watch.
-//   - watch.go repeats that in the manager, after its start and then every hour, and tells metrics
-//     and log.
+//   - watch.go repeats that in the manager, after its start and then every hour, and updates the
+//     metrics and the log.
 //
 // It writes nothing.
 //

@@ -49,11 +49,11 @@ func (w *Watch) Start(ctx context.Context) error {
 	var last map[string]string
 	for {
 		next := recheckAfter
-		found, err := w.settled(ctx, last)
+		found, err := w.checkUntilStable(ctx, last)
 		if err != nil && ctx.Err() == nil {
 			log.FromContext(ctx).Error(err, "Admission policies of the chart cannot be checked")
 		}
-		w.tell(ctx, last, found, err == nil)
+		w.announce(ctx, last, found, err == nil)
 		if last = found; err == nil && isFine(found) {
 			next = checkEvery
 		}
@@ -65,8 +65,8 @@ func (w *Watch) Start(ctx context.Context) error {
 	}
 }
 
-// tell reports what was found, and logs what has changed.
-func (w *Watch) tell(ctx context.Context, last, found map[string]string, all bool) {
+// announce reports what was found, and logs what has changed.
+func (w *Watch) announce(ctx context.Context, last, found map[string]string, all bool) {
 	for _, policy := range slices.Sorted(maps.Keys(found)) {
 		problem := found[policy]
 		w.Report(policy, problem == "")
@@ -92,9 +92,9 @@ func isWorse(last, found map[string]string) bool {
 
 func isFine(found map[string]string) bool { return !isWorse(nil, found) }
 
-// settled checks until nothing is wrong that was not wrong before, or patience has ended, and
+// checkUntilStable checks until nothing is wrong that was not wrong before, or patience has ended, and
 // returns the last result.
-func (w *Watch) settled(ctx context.Context, last map[string]string) (found map[string]string, err error) {
+func (w *Watch) checkUntilStable(ctx context.Context, last map[string]string) (found map[string]string, err error) {
 	err = errNoCheck
 	_ = wait.PollUntilContextTimeout(ctx, pause, w.Patience, true, func(ctx context.Context) (bool, error) {
 		now, failed := w.Checker.Check(ctx)

@@ -11,7 +11,7 @@ import (
 )
 
 // What has changed is logged once, and everything is reported after each check.
-func TestTell(t *testing.T) {
+func TestAnnounce(t *testing.T) {
 	const (
 		noA = `"msg"="An admission policy of the chart is not enforced" "error"=null "policy"="a" "problem"="p"`
 		noB = `"msg"="An admission policy of the chart is not enforced" "error"=null "policy"="b" "problem"="q"`
@@ -36,7 +36,7 @@ func TestTell(t *testing.T) {
 	} {
 		logged = nil
 		clear(reported)
-		watch.tell(logr.NewContext(context.Background(), log), last, step.found, true)
+		watch.announce(logr.NewContext(context.Background(), log), last, step.found, true)
 		last = step.found
 		if diff := cmp.Diff(step.lines, logged); diff != "" {
 			t.Errorf("step %d logs (-want +got):\n%s", i, diff)

@@ -58,7 +58,7 @@ func (t *changeTracker) doubt(pair types.NamespacedName, undecided bool) (wasYes
 	}).answer == rule.Yes
 }
 
-// track records a pair's answer and profile (nil: none), and tells subscribers of a change.
+// track records a pair's answer and profile (nil: none), and notifies subscribers of a change.
 // Whether PlacementDecisions may refer to a profile is forgotten when that is replaced, loses the mark or
 // begins to be deleted. If it was recorded before the cache showed a profile, it is about the one that
 // has been created.
@@ -75,15 +75,15 @@ func (t *changeTracker) track(
 		}
 		state.answer, state.profile = answer, now
 	}); before.answer != answer || before.profile != now {
-		t.changed.Tell(pair)
+		t.changed.Notify(pair)
 	}
 }
 
-// allow records whether PlacementDecisions may refer to a pair's profile, and tells their
+// allow records whether PlacementDecisions may refer to a pair's profile, and notifies their
 // subscribers of a change.
 func (t *changeTracker) allow(pair types.NamespacedName, answer rule.Answer) {
 	if before := t.update(pair, func(state *trackedState) { state.refer = answer }); before.refer != answer {
-		t.references.Tell(pair)
+		t.references.Notify(pair)
 	}
 }
 

@@ -33,53 +33,53 @@ func TestChangeTracker(t *testing.T) {
 		t.Error("without subscribers nothing is remembered")
 	}
 
-	told := map[string]int{}
-	tracker.changed.Subscribe(func(pair types.NamespacedName) { told["first "+pair.String()]++ })
-	tracker.changed.Subscribe(func(pair types.NamespacedName) { told["second "+pair.String()]++ })
+	notified := map[string]int{}
+	tracker.changed.Subscribe(func(pair types.NamespacedName) { notified["first "+pair.String()]++ })
+	tracker.changed.Subscribe(func(pair types.NamespacedName) { notified["second "+pair.String()]++ })
 	steps := []struct {
-		what    string
-		answer  rule.Answer
-		profile *inventoryv1alpha1.ClusterProfile
-		told    bool
+		what     string
+		answer   rule.Answer
+		profile  *inventoryv1alpha1.ClusterProfile
+		notified bool
 	}{
 		{what: "unseen, unselected, without a profile", answer: rule.No},
-		{what: "selected", answer: rule.Yes, told: true},
+		{what: "selected", answer: rule.Yes, notified: true},
 		{what: "the same again", answer: rule.Yes},
-		{what: "its profile came", answer: rule.Yes, profile: profile(), told: true},
+		{what: "its profile came", answer: rule.Yes, profile: profile(), notified: true},
 		{what: "its profile's content changed", answer: rule.Yes, profile: profile(func(p *inventoryv1alpha1.ClusterProfile) {
 			p.Labels["other"], p.Status.Version.Kubernetes = "x", "v2"
 		})},
-		{what: "its profile lost the mark", answer: rule.Yes, told: true, profile: profile(func(p *inventoryv1alpha1.ClusterProfile) {
+		{what: "its profile lost the mark", answer: rule.Yes, notified: true, profile: profile(func(p *inventoryv1alpha1.ClusterProfile) {
 			p.Labels = nil
 		})},
-		{what: "its profile got the mark back", answer: rule.Yes, profile: profile(), told: true},
-		{what: "its profile is another one", answer: rule.Yes, told: true, profile: profile(func(p *inventoryv1alpha1.ClusterProfile) {
+		{what: "its profile got the mark back", answer: rule.Yes, profile: profile(), notified: true},
+		{what: "its profile is another one", answer: rule.Yes, notified: true, profile: profile(func(p *inventoryv1alpha1.ClusterProfile) {
 			p.UID = "2"
 		})},
-		{what: "its profile is being deleted", answer: rule.Yes, told: true, profile: profile(func(p *inventoryv1alpha1.ClusterProfile) {
+		{what: "its profile is being deleted", answer: rule.Yes, notified: true, profile: profile(func(p *inventoryv1alpha1.ClusterProfile) {
 			p.UID, p.DeletionTimestamp = "2", &now
 		})},
-		{what: "its profile is gone", answer: rule.Yes, told: true},
-		{what: "unknown", answer: rule.Unknown, told: true},
-		{what: "unselected", answer: rule.No, told: true},
+		{what: "its profile is gone", answer: rule.Yes, notified: true},
+		{what: "unknown", answer: rule.Unknown, notified: true},
+		{what: "unselected", answer: rule.No, notified: true},
 		{what: "still unselected", answer: rule.No},
 	}
 	for _, step := range steps {
-		clear(told)
+		clear(notified)
 		tracker.track(pair, step.answer, step.profile)
 		want := map[string]int{}
-		if step.told {
+		if step.notified {
 			want = map[string]int{"first ns/c": 1, "second ns/c": 1}
 		}
-		if diff := cmp.Diff(want, told); diff != "" {
-			t.Errorf("%s: told (-want +got):\n%s", step.what, diff)
+		if diff := cmp.Diff(want, notified); diff != "" {
+			t.Errorf("%s: notified (-want +got):\n%s", step.what, diff)
 		}
 	}
-	clear(told)
+	clear(notified)
 	tracker.doubt(pair, true)
 	tracker.track(pair, rule.No, nil)
-	if len(told) != 2 {
-		t.Errorf("a subscriber that read Unknown of an unselected pair without a profile is told %v of the next answer", told)
+	if len(notified) != 2 {
+		t.Errorf("a subscriber that read Unknown of an unselected pair without a profile is notified %v of the next answer", notified)
 	}
 	if tracker.doubt(pair, false) || tracker.pairs.Len() != 0 {
 		t.Error("a No of a pair that is not tracked is remembered")
@@ -103,8 +103,8 @@ func TestTrackerForgetsReferencesWithTheProfile(t *testing.T) {
 	if r.Referable(pair) != rule.Unknown || r.changes.pairs.Len() != 0 {
 		t.Error("without subscribers nothing is remembered")
 	}
-	told, changed := 0, 0
-	r.SubscribeReferences(func(types.NamespacedName) { told++ })
+	notified, changed := 0, 0
+	r.SubscribeReferences(func(types.NamespacedName) { notified++ })
 	r.Subscribe(func(types.NamespacedName) { changed++ })
 	for _, step := range []struct {
 		what    string
@@ -123,17 +123,17 @@ func TestTrackerForgetsReferencesWithTheProfile(t *testing.T) {
 		{what: "it is being deleted", profile: going, allow: rule.Yes, changed: true},
 		{what: "it has vanished", changed: true},
 	} {
-		told, changed = 0, 0
+		notified, changed = 0, 0
 		r.Track(pair, rule.Yes, step.profile)
-		if got := r.Referable(pair); got != step.tracked || r.AnyReferable() != (got == rule.Yes) || told != 0 {
-			t.Errorf("%s: %d, any: %t, told %d; want %d", step.what, got, r.AnyReferable(), told, step.tracked)
+		if got := r.Referable(pair); got != step.tracked || r.AnyReferable() != (got == rule.Yes) || notified != 0 {
+			t.Errorf("%s: %d, any: %t, notified %d; want %d", step.what, got, r.AnyReferable(), notified, step.tracked)
 		}
 		if step.allow != rule.Unknown {
 			r.AllowReferences(pair, step.allow)
 			r.AllowReferences(pair, step.allow)
 		}
-		if wants := step.allow != rule.Unknown; (told == 1) != wants || (changed == 1) != step.changed {
-			t.Errorf("%s: told %d, changed %d", step.what, told, changed)
+		if wants := step.allow != rule.Unknown; (notified == 1) != wants || (changed == 1) != step.changed {
+			t.Errorf("%s: notified %d, changed %d", step.what, notified, changed)
 		}
 	}
 	r.Track(pair, rule.No, nil)

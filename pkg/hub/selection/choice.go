@@ -36,7 +36,7 @@ func (r *Rule) Choice(ctx context.Context, placement types.NamespacedName) (rule
 			return choice, nil
 		}
 	}
-	if choice.Result, err = r.confirmed(ctx, choice.Result); err != nil || choice.Answer != rule.No {
+	if choice.Result, err = r.confirmDefinitions(ctx, choice.Result); err != nil || choice.Answer != rule.No {
 		return choice, err
 	}
 	if !choice.Going && o.Lagging.Any(rule.PlacementCRD, rule.BindingCRD) {

@@ -47,7 +47,7 @@ func TestLeaving(t *testing.T) {
 	s.leaves("b", "", 600*time.Millisecond)
 	s.leaves("ab", "", 600*time.Millisecond) // a was there meanwhile
 	s.later(time.Second)
-	s.settling.Chosen(types.NamespacedName{Namespace: "ns", Name: "p"}, []string{"b"}) // an event told
+	s.settling.Chosen(types.NamespacedName{Namespace: "ns", Name: "p"}, []string{"b"}) // an event said so
 	s.leaves("ab", "a", time.Second)
 	s.leaves("", "", 0)
 	if len(s.settling.left) > 0 {

@@ -16,7 +16,7 @@
 //
 // Its unit is a pair of namespace and cluster. The answer is Yes, No or Unknown, and only
 // No may take anything away: a missing CRD or set, an invalid selector, a binding that OCM
-// has not judged and a Placement without complete decisions are Unknown, for the pairs they
+// has not evaluated and a Placement without complete decisions are Unknown, for the pairs they
 // concern and no others. A No that rests on Placements alone must last a second for the
 // pair, since their decisions are written slice by slice, and a second after the last write
 // of a slice, but at most ten. While slices cannot tell a cluster that moves between them from

@@ -52,11 +52,11 @@ func (r *Rule) Reinstalls(ctx context.Context, addon *addonv1beta1.ManagedCluste
 	if at := addon.DeletionTimestamp; at != nil && at.Time.Before(seen) {
 		deleted = at.Time
 	}
-	switch standing := read.Of(addon.Namespace); {
-	case standing.Named:
+	switch install := read.Of(addon.Namespace); {
+	case install.Named:
 		return rule.Yes, nil
-	case standing.MayReturn:
-		return unknownFor(kube.TimeLeft(deleted, standing.Longest, now)), nil
+	case install.MayReturn:
+		return unknownFor(kube.TimeLeft(deleted, install.Longest, now)), nil
 	default:
 		return rule.No, nil
 	}
@@ -96,7 +96,7 @@ func (r *Rule) InstallRisks(ctx context.Context, namespace string) ([]PlacementR
 		if err != nil {
 			return nil, err
 		}
-		if p != nil && (rule.IsGrouped(p.Placement) || p.Tally.Slices > 1) {
+		if p != nil && (rule.IsGrouped(p.Placement) || p.Summary.Slices > 1) {
 			risks = append(risks, PlacementRisk{key.Name, rule.IsGrouped(p.Placement)})
 		}
 	}
@@ -104,11 +104,11 @@ func (r *Rule) InstallRisks(ctx context.Context, namespace string) ([]PlacementR
 }
 
 // AskAgain has enqueue called with every pair that waits because the install strategy may
-// create its cluster's addon again, and tells the subscribers of SubscribeEarly about it. That
+// create its cluster's addon again, and notifies the subscribers of SubscribeEarly of it. That
 // is a lot of work while many clusters lose the addon: do it once for several changes.
 func (r *Rule) AskAgain(enqueue func(pair types.NamespacedName)) {
 	for _, pair := range r.settling.allInstalling() {
-		r.changes.early.Tell(pair)
+		r.changes.early.Notify(pair)
 		enqueue(pair)
 	}
 }
@@ -130,7 +130,7 @@ func (r *Rule) onInstallStrategy(before, after *addonv1beta1.ClusterManagementAd
 			continue
 		}
 		for _, p := range definition.Spec.InstallStrategy.Placements {
-			r.changes.install.Tell(p.Namespace)
+			r.changes.install.Notify(p.Namespace)
 		}
 	}
 }

@@ -242,8 +242,8 @@ func TestAnInstallSliceLeadsToNoPair(t *testing.T) {
 	s := newScene(t, append(objs, strategy(placementsType, "p"))...)
 	apitest.Must(t, s.cache.Delete(t.Context(), ocmtest.Addon("c")))
 	s.settlesAs(rule.Unknown)
-	var told []string
-	s.SubscribeEarly(func(pair types.NamespacedName) { told = append(told, "early "+pair.String()) })
+	var notified []string
+	s.SubscribeEarly(func(pair types.NamespacedName) { notified = append(notified, "early "+pair.String()) })
 	changes := map[string]int{}
 	s.SubscribeInstall(func(namespace string) { changes[namespace]++ })
 	for _, obj := range objs {
@@ -255,12 +255,12 @@ func TestAnInstallSliceLeadsToNoPair(t *testing.T) {
 			t.Errorf("%s leads to %v", obj.GetName(), got)
 		}
 	}
-	if diff := cmp.Diff(map[string]int{"install": len(objs)}, changes); diff != "" || len(told) > 0 {
-		t.Errorf("changes (-want +got):\n%stold early: %v", diff, told)
+	if diff := cmp.Diff(map[string]int{"install": len(objs)}, changes); diff != "" || len(notified) > 0 {
+		t.Errorf("changes (-want +got):\n%snotified early: %v", diff, notified)
 	}
-	s.AskAgain(func(pair types.NamespacedName) { told = append(told, pair.String()) })
-	if diff := cmp.Diff([]string{"early ns/c", "ns/c"}, told); diff != "" {
-		t.Errorf("told (-want +got):\n%s", diff)
+	s.AskAgain(func(pair types.NamespacedName) { notified = append(notified, pair.String()) })
+	if diff := cmp.Diff([]string{"early ns/c", "ns/c"}, notified); diff != "" {
+		t.Errorf("notified (-want +got):\n%s", diff)
 	}
 }
 
@@ -271,23 +271,23 @@ func TestCopiesFollowTheInstallStrategyWithoutProfiles(t *testing.T) {
 	*s.cache.missingCRD = rule.ProfileCRD
 	apitest.Must(t, s.cache.Delete(t.Context(), ocmtest.Addon("c")))
 	s.copies(rule.Unknown)
-	var told []types.NamespacedName
-	s.SubscribeEarly(func(pair types.NamespacedName) { told = append(told, pair) })
+	var notified []types.NamespacedName
+	s.SubscribeEarly(func(pair types.NamespacedName) { notified = append(notified, pair) })
 	s.SubscribeInstall(func(string) { s.AskAgain(func(types.NamespacedName) {}) })
 	manual := strategy("Manual")
 	manual.Generation = 1
 	s.replace(manual)
 	kube.OnEvent(s.onInstallStrategy).OnUpdate(strategy(placementsType, "p"), manual)
-	if diff := cmp.Diff([]types.NamespacedName{s.pair}, told); diff != "" {
-		t.Errorf("told early (-want +got):\n%s", diff)
+	if diff := cmp.Diff([]types.NamespacedName{s.pair}, notified); diff != "" {
+		t.Errorf("notified early (-want +got):\n%s", diff)
 	}
 	s.copies(rule.No)
 }
 
 func TestChangesOfTheInstallStrategyNotifySubscribers(t *testing.T) {
 	s := newScene(t)
-	var told []string
-	s.SubscribeInstall(func(namespace string) { told = append(told, namespace) })
+	var notified []string
+	s.SubscribeInstall(func(namespace string) { notified = append(notified, namespace) })
 	handler := kube.OnEvent(s.onInstallStrategy)
 	by, manual := strategy(placementsType, "p"), strategy("Manual")
 	manual.Generation = 1
@@ -302,10 +302,10 @@ func TestChangesOfTheInstallStrategyNotifySubscribers(t *testing.T) {
 		"seen to be gone": {func() { handler.OnDelete(toolscache.DeletedFinalStateUnknown{Obj: by}) }, []string{"install"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			told = nil
+			notified = nil
 			test.change()
-			if diff := cmp.Diff(test.want, told); diff != "" {
-				t.Errorf("told of namespaces (-want +got):\n%s", diff)
+			if diff := cmp.Diff(test.want, notified); diff != "" {
+				t.Errorf("notified of namespaces (-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -132,20 +132,20 @@ func (l *liveReads) shared(
 // they may have been, the result becomes Unknown: an event of the CRD will enqueue the
 // pair. They are also read live while the cache may be older than this process, and if the
 // result is pieced together. Placements are read live as well before their absence alone counts,
-// in a namespace that requires one. A Yes must hold on the hub, as in Granted.
+// in a namespace that requires one. A Yes must hold on the hub, as in ConfirmYes.
 func (r *Rule) confirm(
 	ctx context.Context, pair types.NamespacedName, o rule.Observation, result rule.Result,
 ) (rule.Result, error) {
-	confirmed, err := r.confirmed(ctx, result)
+	confirmed, err := r.confirmDefinitions(ctx, result)
 	switch {
 	case err != nil:
 	case confirmed.Answer == rule.Yes:
-		confirmed, err = r.granted(ctx, pair, o, confirmed)
+		confirmed, err = r.recheckYes(ctx, pair, o, confirmed)
 	case confirmed.Answer != rule.No || result.Going:
 	case o.Lagging.Any(result.Rests...), isPieced(o, result):
-		confirmed, err = r.decideLive(ctx, pair, o, confirmed, r.clock.Now())
+		confirmed, err = r.recheckNo(ctx, pair, o, confirmed, r.clock.Now())
 	case len(result.Rests) == 1 && result.Rests[0] == rule.PlacementCRD:
-		confirmed, err = r.decideLive(ctx, pair, o, confirmed, r.live.recent(time.Time{}))
+		confirmed, err = r.recheckNo(ctx, pair, o, confirmed, r.live.recent(time.Time{}))
 	}
 	if err == nil && slices.Contains(result.Rests, rule.PlacementCRD) && confirmed.Answer != rule.Unknown {
 		r.settling.rememberDeleted(pair.Namespace, r.clock.Now())
@@ -162,8 +162,8 @@ func isPieced(o rule.Observation, no rule.Result) bool {
 		slices.Contains(no.Rests, rule.AddonCRD) && o.Addon == nil
 }
 
-// confirmed is confirm for results that concern no pair.
-func (r *Rule) confirmed(ctx context.Context, result rule.Result) (rule.Result, error) {
+// confirmDefinitions is confirm for results that concern no pair.
+func (r *Rule) confirmDefinitions(ctx context.Context, result rule.Result) (rule.Result, error) {
 	confirm := r.definitions.Confirm
 	if result.Going {
 		confirm = r.definitions.ConfirmPresent
@@ -175,10 +175,10 @@ func (r *Rule) confirmed(ctx context.Context, result rule.Result) (rule.Result, 
 	return result, err
 }
 
-// decideLive decides a No again with live reads of the kinds on which it rests. It reads only
+// recheckNo decides a No again with live reads of the kinds on which it rests. It reads only
 // those that it needs, and no earlier than the given time. If they say otherwise, the answer
 // is Unknown until the cache has caught up.
-func (r *Rule) decideLive(
+func (r *Rule) recheckNo(
 	ctx context.Context, pair types.NamespacedName, o rule.Observation, result rule.Result, since time.Time,
 ) (rule.Result, error) {
 	live := o
@@ -222,20 +222,20 @@ func (r *Rule) observeLivePlacements(
 	return placements, nil
 }
 
-// Granted decides a Yes about a pair again, with the bindings of the namespace, their sets and
+// ConfirmYes decides a Yes about a pair again, with the bindings of the namespace, their sets and
 // the cluster read live, for what must not be given to a namespace by mistake. Their caches are
 // of different ages: a cluster that moves to a set which was just unbound seems to be bound
 // until the unbinding is seen. If the hub says otherwise, the answer is Unknown.
-func (r *Rule) Granted(ctx context.Context, pair types.NamespacedName) (rule.Result, error) {
+func (r *Rule) ConfirmYes(ctx context.Context, pair types.NamespacedName) (rule.Result, error) {
 	o, result, err := r.Observe(ctx, pair)
 	if err != nil || result.Answer != rule.Yes {
 		return result, err
 	}
-	return r.granted(ctx, pair, o, result)
+	return r.recheckYes(ctx, pair, o, result)
 }
 
-// granted is Granted for a Yes about what was observed.
-func (r *Rule) granted(
+// recheckYes is ConfirmYes for a Yes about what was observed.
+func (r *Rule) recheckYes(
 	ctx context.Context, pair types.NamespacedName, o rule.Observation, result rule.Result,
 ) (rule.Result, error) {
 	live, since, before := o, r.granting.recent(time.Time{}), ""

@@ -212,7 +212,7 @@ func TestNothingIsGrantedByCachesOfDifferentAges(t *testing.T) {
 	}
 	grants := func(want rule.Answer) {
 		t.Helper()
-		got, err := s.Granted(t.Context(), pair)
+		got, err := s.ConfirmYes(t.Context(), pair)
 		apitest.Must(t, err)
 		if got.Answer != want {
 			t.Errorf("granted: %v (%s), want %v", got.Answer, got.Why, want)

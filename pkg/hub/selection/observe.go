@@ -104,11 +104,11 @@ func (r *Rule) observe(ctx context.Context, pair types.NamespacedName) (rule.Obs
 func (r *Rule) observeDefinitions(ctx context.Context, o *rule.Observation) error {
 	o.Lagging = r.definitions.Lagging()
 	for _, source := range sources {
-		standing, err := r.definitions.Standing(ctx, r.cache, source.crd)
+		state, err := r.definitions.State(ctx, r.cache, source.crd)
 		if err != nil {
 			return err
 		}
-		switch standing {
+		switch state {
 		case watch.Unserved:
 			o.Unserved = append(o.Unserved, source.crd)
 		case watch.Restoring:
@@ -116,7 +116,7 @@ func (r *Rule) observeDefinitions(ctx context.Context, o *rule.Observation) erro
 		case watch.Served:
 		}
 	}
-	profiles, err := r.definitions.Standing(ctx, r.cache, rule.ProfileCRD)
+	profiles, err := r.definitions.State(ctx, r.cache, rule.ProfileCRD)
 	o.ProfileAPI = profiles != watch.Unserved
 	return err
 }
@@ -162,7 +162,7 @@ func (r *Rule) observePlacements(ctx context.Context, pair types.NamespacedName)
 			return nil, err
 		}
 		_, decides := deciding[placement.Name]
-		placements = append(placements, rule.ObservedPlacement{Placement: placement, Decides: decides, Tally: sum})
+		placements = append(placements, rule.ObservedPlacement{Placement: placement, Decides: decides, Summary: sum})
 	}
 	slices.SortFunc(placements, func(a, b rule.ObservedPlacement) int {
 		return cmp.Compare(a.Placement.Name, b.Placement.Name)
@@ -198,15 +198,15 @@ func (r *Rule) decisions(
 	return list.Items, nil
 }
 
-// summary returns the tally of a Placement's slices as the cache holds them now. Checking that
+// summary returns the summary of a Placement's slices as the cache holds them now. Checking that
 // none has changed takes one comparison per slice, and there is one slice for a hundred
 // clusters.
-func (r *Rule) summary(ctx context.Context, placement *clusterv1beta1.Placement) (rule.Tally, error) {
+func (r *Rule) summary(ctx context.Context, placement *clusterv1beta1.Placement) (rule.Summary, error) {
 	all, err := r.decisions(ctx, placement)
 	if err != nil {
-		return rule.Tally{}, err
+		return rule.Summary{}, err
 	}
-	return r.settling.tally(client.ObjectKeyFromObject(placement), all), nil
+	return r.settling.summary(client.ObjectKeyFromObject(placement), all), nil
 }
 
 // observePlacement reads a Placement from the cache, and whether it decides for a cluster;
@@ -227,7 +227,7 @@ func (r *Rule) observePlacement(
 		return nil, err
 	}
 	_, decides := deciding[key.Name]
-	return &rule.ObservedPlacement{Placement: placement, Decides: decides, Tally: sum}, nil
+	return &rule.ObservedPlacement{Placement: placement, Decides: decides, Summary: sum}, nil
 }
 
 // observeInstalls reads the Placements with which the install strategy chooses clusters, and whether they

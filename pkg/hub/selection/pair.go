@@ -82,7 +82,7 @@ func (r *Rule) Selected(ctx context.Context, pair types.NamespacedName, withdraw
 	o, result, err := r.Observe(ctx, pair)
 	if err == nil && result.Answer != rule.Yes {
 		// Callers that read this must learn of the decision, even if it is the one that was tracked
-		// last. An event between the observation and this may have told them nothing, so observe again.
+		// last. An event between the observation and this may have notified no subscriber, so observe again.
 		undecided := len(result.Undecided) > 0
 		r.settling.await(pair, result.Undecided...)
 		if r.changes.doubt(pair, undecided) || undecided {

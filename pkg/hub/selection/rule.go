@@ -61,7 +61,7 @@ func New(cache Cache, live client.Reader, definitions *watch.Definitions, clock 
 		settling: newSettling(), changes: &changeTracker{},
 		live: newLiveReads(live, clock), granting: newLiveReads(live, clock),
 	}
-	definitions.Subscribe(rule.changes.definitions.Tell, CRDs()...)
+	definitions.Subscribe(rule.changes.definitions.Notify, CRDs()...)
 	return rule
 }
 
@@ -129,7 +129,7 @@ func (r *Rule) prepare(ctx context.Context, profiles bool) error {
 	if profiles {
 		r.ready.Store(true)
 	}
-	r.changes.definitions.Tell(ctx)
+	r.changes.definitions.Notify(ctx)
 	return nil
 }
 
@@ -236,7 +236,7 @@ func (r *Rule) Ready() bool { return r.ready.Load() }
 func (r *Rule) Routes(remembered routes.Remembered) routes.Routes {
 	return routes.Routes{
 		Reader: r.cache, Settling: r.settling, IsInstall: r.isInstall, Remembered: remembered,
-		Touched: r.changes.early.Tell, InstallChanged: r.changes.install.Tell,
+		Touched: r.changes.early.Notify, InstallChanged: r.changes.install.Notify,
 	}
 }
 
@@ -247,11 +247,11 @@ var ErrProfilesUnserved = errors.New("the hub does not serve " + rule.ProfileCRD
 // Namespaces returns the namespaces that have a ClusterProfile with a cluster's name,
 // including other clients' profiles, or ErrProfilesUnserved.
 func (r *Rule) Namespaces(ctx context.Context, cluster string) ([]string, error) {
-	standing, err := r.definitions.Standing(ctx, r.cache, rule.ProfileCRD)
+	state, err := r.definitions.State(ctx, r.cache, rule.ProfileCRD)
 	if err != nil {
 		return nil, err
 	}
-	if standing == watch.Unserved {
+	if state == watch.Unserved {
 		return nil, ErrProfilesUnserved
 	}
 	profiles := &inventoryv1alpha1.ClusterProfileList{}

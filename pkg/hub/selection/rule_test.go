@@ -114,14 +114,14 @@ func (s *scene) update(obj client.Object) {
 // A set is unbound and bound again before the pair is reconciled, but not before a copy was withdrawn.
 func TestWhoReadThatAClusterIsNotSelectedLearnsThatItIsAgain(t *testing.T) {
 	s := newScene(t)
-	told := 0
-	s.Subscribe(func(types.NamespacedName) { told++ })
+	notified := 0
+	s.Subscribe(func(types.NamespacedName) { notified++ })
 	s.Track(s.pair, rule.Yes, nil)
 	s.selected(rule.Result{Answer: rule.Yes})
-	told = 0
+	notified = 0
 	s.Track(s.pair, rule.Yes, nil)
-	if told != 0 {
-		t.Error("told of nothing")
+	if notified != 0 {
+		t.Error("notified of nothing")
 	}
 	s.unbind()
 	if got, err := s.Selected(t.Context(), s.pair, false); err != nil || got.Answer != rule.No {
@@ -129,8 +129,8 @@ func TestWhoReadThatAClusterIsNotSelectedLearnsThatItIsAgain(t *testing.T) {
 	}
 	apitest.Must(t, s.cache.Create(t.Context(), ocmtest.Binding("ns", "s")))
 	s.Track(s.pair, rule.Yes, nil)
-	if told != 1 {
-		t.Errorf("told %d times", told)
+	if notified != 1 {
+		t.Errorf("notified %d times", notified)
 	}
 }
 
@@ -142,10 +142,10 @@ func TestSelected(t *testing.T) {
 		s.Rule = newRule(s.cache, s.cache, s.time)
 		// No caller need ask again: subscribers are notified.
 		s.selected(rule.Result{Why: "has not been evaluated yet", Untrusted: true, NotReady: true})
-		told := 0
-		s.SubscribeDefinitions(func(context.Context) { told++ })
-		if err := s.Prepare(t.Context()); err != nil || told != 1 {
-			t.Errorf("prepare = %v, told %d times, want once", err, told)
+		notified := 0
+		s.SubscribeDefinitions(func(context.Context) { notified++ })
+		if err := s.Prepare(t.Context()); err != nil || notified != 1 {
+			t.Errorf("prepare = %v, notified %d times, want once", err, notified)
 		}
 		s.selected(rule.Result{Answer: rule.Yes})
 	})
@@ -346,7 +346,7 @@ func TestSettle(t *testing.T) {
 		s.settlesAs(rule.Yes)
 		s.settlesAs(rule.Yes) // with what is remembered
 		left.Status.Decisions = left.Status.Decisions[:1]
-		s.update(left) // in the cache, which no route has told of
+		s.update(left) // in the cache, which no route has reported
 		s.settles(true, time.Second)
 		s.later(time.Second)
 		if got, err := s.Selected(t.Context(), s.pair, true); err != nil || got.Answer != rule.Unknown {
@@ -355,11 +355,11 @@ func TestSettle(t *testing.T) {
 		s.settlesAs(rule.Unknown)
 		p.Status.NumberOfSelectedClusters = 1
 		s.update(p)
-		remembered := s.settling.tallies[client.ObjectKeyFromObject(p)]
+		remembered := s.settling.summaries[client.ObjectKeyFromObject(p)]
 		s.settles(true, time.Second) // now it is absent
 		s.later(time.Second)
 		s.settlesAs(rule.No)
-		if now := s.settling.tallies[client.ObjectKeyFromObject(p)]; now == (rule.Tally{}) || now != remembered {
+		if now := s.settling.summaries[client.ObjectKeyFromObject(p)]; now == (rule.Summary{}) || now != remembered {
 			t.Error("slices that did not change were counted again")
 		}
 	})
@@ -555,13 +555,13 @@ func TestPrepareWithoutProfiles(t *testing.T) {
 	served := false
 	cached := uncachedProfiles{fakeCache: s.cache, served: &served}
 	s.Rule = newRule(cached, s.live, s.time)
-	told := 0
-	s.SubscribeDefinitions(func(context.Context) { told++ })
+	notified := 0
+	s.SubscribeDefinitions(func(context.Context) { notified++ })
 	if err := s.Prepare(t.Context()); err == nil {
 		t.Fatal("prepared without ClusterProfiles")
 	}
-	if err := s.PrepareWithoutProfiles(t.Context()); err != nil || s.Ready() || told != 1 {
-		t.Fatalf("prepare = %v, ready is %t, told %d times", err, s.Ready(), told)
+	if err := s.PrepareWithoutProfiles(t.Context()); err != nil || s.Ready() || notified != 1 {
+		t.Fatalf("prepare = %v, ready is %t, notified %d times", err, s.Ready(), notified)
 	}
 	s.selected(rule.Result{Why: "cannot be selected: the hub does not serve " + rule.ProfileCRD, Untrusted: true})
 	if _, err := s.Namespaces(t.Context(), "c"); !errors.Is(err, ErrProfilesUnserved) {
@@ -575,8 +575,8 @@ func TestPrepareWithoutProfiles(t *testing.T) {
 	s.selected(rule.Result{Answer: rule.No, Why: unbound})
 
 	served = true
-	if err := s.Prepare(t.Context()); err != nil || !s.Ready() || told != 2 {
-		t.Fatalf("prepare = %v, ready is %t, told %d times", err, s.Ready(), told)
+	if err := s.Prepare(t.Context()); err != nil || !s.Ready() || notified != 2 {
+		t.Fatalf("prepare = %v, ready is %t, notified %d times", err, s.Ready(), notified)
 	}
 	if err := s.cache.Create(t.Context(), ocmtest.Binding("ns", "s")); err != nil {
 		t.Fatal(err)
@@ -637,15 +637,15 @@ func TestObserveRestored(t *testing.T) {
 
 func TestRoutesNotifyEarlySubscribersOfEveryPair(t *testing.T) {
 	s := newScene(t, ocmtest.ForeignProfile("ns", "c"))
-	var told []string
-	s.SubscribeEarly(func(pair types.NamespacedName) { told = append(told, pair.String()) })
+	var notified []string
+	s.SubscribeEarly(func(pair types.NamespacedName) { notified = append(notified, pair.String()) })
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	defer queue.ShutDown()
 	routes := s.Routes(nothing{})
 	unbound := event.DeleteEvent{Object: ocmtest.Binding("ns", "s")}
 	routes.Route(routes.PairsForBinding).Delete(t.Context(), unbound, queue)
-	if diff := cmp.Diff([]string{"ns/c"}, told); diff != "" || queue.Len() != 1 {
-		t.Errorf("told of (-want +got):\n%s%d queued", diff, queue.Len())
+	if diff := cmp.Diff([]string{"ns/c"}, notified); diff != "" || queue.Len() != 1 {
+		t.Errorf("notified of (-want +got):\n%s%d queued", diff, queue.Len())
 	}
 }
 
@@ -654,8 +654,8 @@ func TestRoutesNotifyEarlySubscribersOfEveryPair(t *testing.T) {
 func TestReadersOfAnUndecidedPlacementAreNotifiedOfItsDecision(t *testing.T) {
 	p := ocmtest.Publishing("p", 1)
 	s := newScene(t, p, ocmtest.Slice("p-1", "p", "c"))
-	var told []types.NamespacedName
-	s.Subscribe(func(pair types.NamespacedName) { told = append(told, pair) })
+	var notified []types.NamespacedName
+	s.Subscribe(func(pair types.NamespacedName) { notified = append(notified, pair) })
 	routes := s.Routes(nothing{})
 	track := func() {
 		t.Helper()
@@ -666,7 +666,7 @@ func TestReadersOfAnUndecidedPlacementAreNotifiedOfItsDecision(t *testing.T) {
 		s.Track(s.pair, result.Answer, o.Profile)
 	}
 	track()
-	told = nil
+	notified = nil
 	decision := ocmtest.Slice("p-1", "p", "another")
 	s.update(decision) // OCM is writing: the Placement's status will follow
 	p.Status.NumberOfSelectedClusters = 2
@@ -678,13 +678,13 @@ func TestReadersOfAnUndecidedPlacementAreNotifiedOfItsDecision(t *testing.T) {
 		t.Errorf("the Placement leads to (-want +got):\n%s", diff)
 	}
 	track()
-	if diff := cmp.Diff([]types.NamespacedName{s.pair}, told); diff != "" {
-		t.Errorf("told (-want +got):\n%s", diff)
+	if diff := cmp.Diff([]types.NamespacedName{s.pair}, notified); diff != "" {
+		t.Errorf("notified (-want +got):\n%s", diff)
 	}
-	told = nil
+	notified = nil
 	track()
-	if len(told) > 0 {
-		t.Errorf("told again: %v", told)
+	if len(notified) > 0 {
+		t.Errorf("notified again: %v", notified)
 	}
 }
 

@@ -53,9 +53,9 @@ type settling struct {
 	// awaiting holds, by Placement, the pairs that wait for its decisions.
 	awaiting kube.SetIndex[types.NamespacedName, types.NamespacedName]
 
-	// tallies holds, by Placement, the tally of its slices when they were last read. Otherwise
+	// summaries holds, by Placement, the summary of its slices when they were last read. Otherwise
 	// every pair of the namespace would count the decisions for the whole fleet.
-	tallies map[types.NamespacedName]rule.Tally
+	summaries map[types.NamespacedName]rule.Summary
 
 	// narrowed holds, by namespace and name, the Placements that were seen publishing and not
 	// seen to cease, though they may have vanished, alone or with their CRD. At most maxNarrowed
@@ -96,42 +96,42 @@ type sighting struct {
 // placementState distinguishes states of a Placement's decisions.
 type placementState struct {
 	uid       types.UID
-	tally     rule.Tally
+	summary   rule.Summary
 	selected  int32
 	undecided string
 }
 
 func newSettling() *settling {
 	return &settling{
-		seen:     map[types.NamespacedName]sighting{},
-		awaiting: kube.SetIndex[types.NamespacedName, types.NamespacedName]{},
-		tallies:  map[types.NamespacedName]rule.Tally{},
-		narrowed: map[string]map[string]narrowing{},
-		left:     map[types.NamespacedName]*kube.Debounce[string]{},
+		seen:      map[types.NamespacedName]sighting{},
+		awaiting:  kube.SetIndex[types.NamespacedName, types.NamespacedName]{},
+		summaries: map[types.NamespacedName]rule.Summary{},
+		narrowed:  map[string]map[string]narrowing{},
+		left:      map[types.NamespacedName]*kube.Debounce[string]{},
 	}
 }
 
 func stateOf(p rule.ObservedPlacement) placementState {
 	return placementState{
 		uid:       p.Placement.UID,
-		tally:     p.Tally.WithoutLayout(),
+		summary:   p.Summary.WithoutLayout(),
 		selected:  p.Placement.Status.NumberOfSelectedClusters,
 		undecided: rule.UndecidedReason(p),
 	}
 }
 
-// tally returns the tally of a Placement's slices.
-func (s *settling) tally(placement types.NamespacedName, decisions []clusterv1beta1.PlacementDecision) rule.Tally {
+// summary returns the summary of a Placement's slices.
+func (s *settling) summary(placement types.NamespacedName, decisions []clusterv1beta1.PlacementDecision) rule.Summary {
 	s.mu.Lock()
-	last := s.tallies[placement]
+	last := s.summaries[placement]
 	s.mu.Unlock()
 	if last.IsOf(decisions) {
 		return last
 	}
-	last = rule.TallyOf(decisions)
+	last = rule.SummaryOf(decisions)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.tallies[placement] = last
+	s.summaries[placement] = last
 	return last
 }
 
@@ -146,7 +146,7 @@ func (s *settling) see(placements []rule.ObservedPlacement, now time.Time) time.
 		s.narrow(key, narrowing{})
 		last, ok := s.seen[key]
 		if state := stateOf(p); !ok || last.state != state {
-			if ok && last.state.tally != state.tally {
+			if ok && last.state.summary != state.summary {
 				last.written = now
 			}
 			last.state, last.since = state, now
@@ -410,7 +410,7 @@ func (s *settling) Forget(placement types.NamespacedName) {
 	defer s.mu.Unlock()
 	delete(s.seen, placement)
 	delete(s.awaiting, placement)
-	delete(s.tallies, placement)
+	delete(s.summaries, placement)
 	delete(s.left, placement)
 }
 

@@ -23,7 +23,7 @@ func written(version string, clusters ...string) *clusterv1beta1.PlacementDecisi
 // chosenBy is a publishing Placement with its decisions, which name so many clusters.
 func chosenBy(name string, clusters int) rule.ObservedPlacement {
 	decisions := ocmtest.Slices(name, ocmtest.Numbered(1, clusters)...)
-	return rule.ObservedPlacement{Placement: ocmtest.Publishing(name, clusters), Tally: rule.TallyOf(decisions)}
+	return rule.ObservedPlacement{Placement: ocmtest.Publishing(name, clusters), Summary: rule.SummaryOf(decisions)}
 }
 
 func TestSettling(t *testing.T) {
@@ -42,7 +42,7 @@ func TestSettling(t *testing.T) {
 	}
 	check("first seen", see(0, p), time.Second)
 	check("the same, soon after", see(400*time.Millisecond, p), 600*time.Millisecond)
-	p.Tally = rule.TallyOf([]clusterv1beta1.PlacementDecision{*written("6", "c1", "c2", "c3")})
+	p.Summary = rule.SummaryOf([]clusterv1beta1.PlacementDecision{*written("6", "c1", "c2", "c3")})
 	check("a slice was written", see(900*time.Millisecond, p), time.Second)
 	check("the same, a second after", see(1900*time.Millisecond, p), 0)
 	q := chosenBy("q", 1)
@@ -56,13 +56,13 @@ func TestSettling(t *testing.T) {
 		t.Errorf("no pair waits yet: %v", got)
 	}
 	s.await(pair, key.Name)
-	p.Tally = rule.TallyOf([]clusterv1beta1.PlacementDecision{*written("7", "c1", "c2", "c3")})
+	p.Summary = rule.SummaryOf([]clusterv1beta1.PlacementDecision{*written("7", "c1", "c2", "c3")})
 	see(5*time.Second, p)
 	if got := s.TakeAwaiting(key); len(got) != 1 || got[0] != pair {
 		t.Errorf("%v wait, want the pair, although the Placement has changed", got)
 	}
 	if got := s.TakeAwaiting(key); len(got) > 0 {
-		t.Errorf("%v wait, and were told", got)
+		t.Errorf("%v wait, and were notified", got)
 	}
 	s.await(pair, key.Name)
 	s.Forget(key)
@@ -131,7 +131,7 @@ func TestAbsenceWhileSlicesAreWritten(t *testing.T) {
 	// left is how long to wait, when the slices of q have just been written or have not.
 	left := func(after time.Duration, isWritten bool) time.Duration {
 		if isWritten {
-			q.Tally = rule.TallyOf([]clusterv1beta1.PlacementDecision{*written(after.String(), "c1", "c2", "c3")})
+			q.Summary = rule.SummaryOf([]clusterv1beta1.PlacementDecision{*written(after.String(), "c1", "c2", "c3")})
 		}
 		now, both := start.Add(after), []rule.ObservedPlacement{p, q}
 		s.see(both, now)
@@ -189,17 +189,17 @@ func TestSlicesAreCountedOnceUntilTheyChange(t *testing.T) {
 	key := types.NamespacedName{Namespace: "ns", Name: "p"}
 	s := newSettling()
 	one := []clusterv1beta1.PlacementDecision{*ocmtest.Slice("p-1", "p", "a")}
-	first := s.tally(key, one)
-	if again := s.tally(key, one); again != first {
+	first := s.summary(key, one)
+	if again := s.summary(key, one); again != first {
 		t.Error("slices that did not change were counted again")
 	}
 	one[0].Status.Decisions = nil
 	one[0].ResourceVersion = "another"
-	if changed := s.tally(key, one); !changed.IsOf(one) {
+	if changed := s.summary(key, one); !changed.IsOf(one) {
 		t.Errorf("after a change: %+v", changed)
 	}
 	s.Forget(key)
-	if len(s.tallies) > 0 {
-		t.Errorf("remembered: %v", s.tallies)
+	if len(s.summaries) > 0 {
+		t.Errorf("remembered: %v", s.summaries)
 	}
 }

@@ -63,7 +63,7 @@ type Options struct {
 	// controller, which tells whether OCM's own ClusterProfile gate is on.
 	RegistrationClusterRole string
 
-	// IsGateOff judges that ClusterRole, nil if there is none, as the manager does: it
+	// IsGateOff decides by that ClusterRole, nil if there is none, as the manager does: it
 	// returns whether the gate is certainly off. Required.
 	IsGateOff func(role *rbacv1.ClusterRole) bool
 
@@ -126,7 +126,7 @@ func (u *uninstaller) run(ctx context.Context) error {
 		began := time.Now()
 		done, err := u.advance(ctx)
 		switch {
-		case lacksRight(err):
+		case isMissingRight(err):
 			return fmt.Errorf("the uninstall hook lacks a right that its ClusterRole or Role should grant: %w", err)
 		case done, isFinal(err):
 			return err
@@ -324,7 +324,7 @@ func (u *uninstaller) observeAddons(ctx context.Context) (addonSummary, error) {
 func (u *uninstaller) observeProfiles(ctx context.Context) (int, error) {
 	count := 0
 	err := u.eachMetadata(ctx, profileKind, ourProfiles(), func(page []metav1.PartialObjectMetadata) error {
-		count += len(standing(page))
+		count += len(undeleted(page))
 		return nil
 	})
 	if apimeta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
@@ -371,8 +371,8 @@ func (u *uninstaller) removeAll(
 	return err == nil, err
 }
 
-// standing returns the objects that are not being deleted. It reuses the memory of objects.
-func standing(objects []metav1.PartialObjectMetadata) []metav1.PartialObjectMetadata {
+// undeleted returns the objects that are not being deleted. It reuses the memory of objects.
+func undeleted(objects []metav1.PartialObjectMetadata) []metav1.PartialObjectMetadata {
 	return slices.DeleteFunc(objects, func(object metav1.PartialObjectMetadata) bool {
 		return !object.DeletionTimestamp.IsZero()
 	})
@@ -401,7 +401,7 @@ func (u *uninstaller) act(
 ) error {
 	var first error
 	err := u.eachMetadata(ctx, kind, selected, func(page []metav1.PartialObjectMetadata) error {
-		err := forEach(ctx, standing(page), do)
+		err := forEach(ctx, undeleted(page), do)
 		if isFinal(err) || ctx.Err() != nil {
 			return err
 		}
@@ -443,18 +443,18 @@ func (u *uninstaller) unmark(ctx context.Context, profile *metav1.PartialObjectM
 
 // isFinal reports whether retrying cannot help.
 func isFinal(err error) bool {
-	return errors.Is(err, errGrantsStay) || lacksRight(err) || apimeta.IsNoMatchError(err)
+	return errors.Is(err, errGrantsStay) || isMissingRight(err) || apimeta.IsNoMatchError(err)
 }
 
 // missingRight matches how the API server refuses a request for which the user lacks the
 // right (k8s.io/apiserver, pkg/endpoints/handlers/responsewriters).
 var missingRight = regexp.MustCompile(`^\S+( "[^"]*")? is forbidden: User "[^"]*" cannot `)
 
-// lacksRight reports whether a request was refused because the hook lacks the right, which
+// isMissingRight reports whether a request was refused because the hook lacks the right, which
 // nothing grants later. Other refusals may end: that of a webhook or an admission policy,
 // which have the same reason, and that of a token, which is renewed. Only the API server's
 // message tells these apart.
-func lacksRight(err error) bool {
+func isMissingRight(err error) bool {
 	var status apierrors.APIStatus
 	return apierrors.IsForbidden(err) && errors.As(err, &status) && missingRight.MatchString(status.Status().Message)
 }

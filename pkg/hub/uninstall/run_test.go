@@ -101,7 +101,7 @@ func registrationRules(verb string) []rbacv1.PolicyRule {
 	}}
 }
 
-// isGateOff judges as the manager does.
+// isGateOff decides as the manager does.
 func isGateOff(override upstream.Override) func(*rbacv1.ClusterRole) bool {
 	return func(role *rbacv1.ClusterRole) bool {
 		return upstream.RegistrationVerdict("", role, true, override).Allowed

@@ -46,7 +46,7 @@ const (
 	profileResource = "clusterprofiles"
 )
 
-// RegistrationVerdict judges by the registration controller's ClusterRole; role is nil if
+// RegistrationVerdict decides by the registration controller's ClusterRole; role is nil if
 // there is none of that name. known is false while its absence does not count yet. The
 // override applies at once: it is meant for an absent ClusterRole.
 func RegistrationVerdict(name string, role *rbacv1.ClusterRole, known bool, override Override) Verdict {
@@ -86,10 +86,10 @@ func isWrite(verb string) bool {
 	return !slices.Contains([]string{"get", "list", "watch"}, verb)
 }
 
-// judgeProxy judges by the command line of cluster-proxy's manager, which is nil if there
+// decideProxy decides by the command line of cluster-proxy's manager, which is nil if there
 // is no such Deployment. problem says why access providers must be left alone, and unknown
 // why the command line is not known.
-func judgeProxy(deployment string, args []string, unknown string) (on bool, problem string) {
+func decideProxy(deployment string, args []string, unknown string) (on bool, problem string) {
 	switch {
 	case unknown != "":
 		return false, fmt.Sprintf("Deployment %s %s", deployment, unknown)

@@ -6,7 +6,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-func TestJudgeRegistration(t *testing.T) {
+func TestRegistrationVerdict(t *testing.T) {
 	withRules := func(rules ...rbacv1.PolicyRule) *rbacv1.ClusterRole { return &rbacv1.ClusterRole{Rules: rules} }
 	rule := func(group, resource string, verbs ...string) rbacv1.PolicyRule {
 		return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: verbs}
@@ -47,7 +47,7 @@ func TestJudgeRegistration(t *testing.T) {
 			reason:   "UpstreamGateUnknown",
 		},
 		"no role, but the administrator says that it is off": {override: OverrideOff},
-		"the administrator is wrong: the evidence wins": {
+		"the administrator is wrong: the indicator wins": {
 			role:     withRules(rule("multicluster.x-k8s.io", "clusterprofiles", "create")),
 			override: OverrideOff,
 			reason:   "UpstreamGateOn",
@@ -69,7 +69,7 @@ func TestJudgeRegistration(t *testing.T) {
 	}
 }
 
-func TestJudgeProxy(t *testing.T) {
+func TestDecideProxy(t *testing.T) {
 	const deployment = "proxy/cluster-proxy-addon-manager"
 	tests := map[string]struct {
 		args    []string
@@ -92,7 +92,7 @@ func TestJudgeProxy(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			on, problem := judgeProxy(deployment, test.args, test.unknown)
+			on, problem := decideProxy(deployment, test.args, test.unknown)
 			if on != test.on || problem != test.problem {
 				t.Errorf("got %t, %q", on, problem)
 			}

@@ -13,8 +13,8 @@
 //     this addon uses. Its chart installs a ClusterRole exactly when the gate is
 //     on, regardless of the gate's name.
 //
-// decide.go judges each piece of evidence. "Unknown" counts as on, unless the administrator
-// overrides it. Missing evidence keeps its last state for kube.AbsenceCounts, because it
+// decide.go interprets each indicator. "Unknown" counts as on, unless the administrator
+// overrides it. A missing indicator keeps its last state for kube.AbsenceCounts, because it
 // may just be replaced.
 //
 // It writes nothing. The first ClusterRole is read from the manager's cache; the other

@@ -13,7 +13,7 @@ import (
 // followed is one object that is watched by name on the elected leader. It is a
 // manager.LeaderElectionRunnable.
 type followed struct {
-	evidence
+	indicator
 	key      string // the argument of watch.Follower.Get
 	follower *watch.Follower
 }
@@ -45,7 +45,7 @@ func (f *followed) Start(ctx context.Context) error {
 		defer close(following)
 		f.follower.Run(ctx)
 	}()
-	err := f.evidence.Start(ctx)
+	err := f.indicator.Start(ctx)
 	<-following
 	return err
 }

@@ -25,7 +25,7 @@ type ProxyGate struct{ followed }
 func AddProxyGate(
 	mgr manager.Manager, namespace string, clock clock.Clock, report func(on, unknown bool),
 ) (*ProxyGate, error) {
-	g := &ProxyGate{followed{evidence: evidence{clock: clock, report: report}}}
+	g := &ProxyGate{followed{indicator: indicator{clock: clock, report: report}}}
 	return g, g.add(mgr, namespace, ProxyDeployment, watch.Follow{
 		Object: &appsv1.Deployment{}, List: &appsv1.DeploymentList{}, Trim: kube.Trimmed(trimDeployment),
 	})
@@ -44,7 +44,7 @@ func (g *ProxyGate) Verdict() (on bool, problem string, transient bool) {
 		}
 		args = commandLine(deployment)
 	}
-	on, problem = judgeProxy(g.key, args, unknown)
+	on, problem = decideProxy(g.key, args, unknown)
 	g.report(on, unknown != "")
 	return on, problem, watch.IsTransient(unknown)
 }

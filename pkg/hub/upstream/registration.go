@@ -21,20 +21,20 @@ const DefaultRegistrationClusterRole = "open-cluster-management:cluster-manager-
 
 // RegistrationGate decides whether this addon may write ClusterProfiles now.
 type RegistrationGate struct {
-	evidence
+	indicator
 	reader      client.Reader
 	clusterRole string
 	override    Override
 }
 
-// AddRegistrationGate adds a gate that judges by the registration controller's ClusterRole
+// AddRegistrationGate adds a gate that decides by the registration controller's ClusterRole
 // of that name. The manager's cache must hold it, as CacheOptions says.
 func AddRegistrationGate(
 	mgr manager.Manager, clusterRole string, override Override, clock clock.Clock, report func(on, unknown bool),
 ) (*RegistrationGate, error) {
 	g := &RegistrationGate{
-		evidence: evidence{clock: clock, report: report},
-		reader:   mgr.GetCache(), clusterRole: clusterRole, override: override,
+		indicator: indicator{clock: clock, report: report},
+		reader:    mgr.GetCache(), clusterRole: clusterRole, override: override,
 	}
 	return g, mgr.Add(g)
 }

@@ -26,7 +26,7 @@ func AddSyncer(
 	mgr manager.Manager, override Override, clock clock.Clock, report func(on, unknown bool),
 ) (*Syncer, error) {
 	s := &Syncer{override: override}
-	s.evidence = evidence{clock: clock, report: report, absentFirst: true}
+	s.indicator = indicator{clock: clock, report: report, absentFirst: true}
 	if override == OverrideOff {
 		return s, nil
 	}

@@ -26,7 +26,7 @@ func TestDiffer(t *testing.T) {
 	withClaim := func(p *PairFacts) {
 		p.Facts.Cluster.Status.ClusterClaims = []clusterv1.ManagedClusterClaim{{Name: "n", Value: "v"}}
 	}
-	const lacks = "does not have the addon cluster-inventory"
+	const hasNoAddon = "does not have the addon cluster-inventory"
 	tests := map[string]struct {
 		p    PairFacts
 		want []Change
@@ -41,7 +41,7 @@ func TestDiffer(t *testing.T) {
 			[]Change{{Action: inventory.ActionAdopt, Fields: []string{"metadata", "properties"}}},
 		},
 		"removes": {published(inSet, noAddon),
-			[]Change{{Action: inventory.ActionRemove, Why: lacks}}},
+			[]Change{{Action: inventory.ActionRemove, Why: hasNoAddon}}},
 		"nothing there, and none wanted":     {published(without, noAddon), nil},
 		"another manager's, and none wanted": {published(foreign, noAddon), nil},
 		"another manager's in its place": {
@@ -52,7 +52,7 @@ func TestDiffer(t *testing.T) {
 		"left alone": {
 			published(unmarked, noAddon), []Change{{
 				Action: inventory.ActionRefuse,
-				Why:    "has a ClusterProfile that this addon did not create and leaves alone, although the cluster " + lacks,
+				Why:    "has a ClusterProfile that this addon did not create and leaves alone, although the cluster " + hasNoAddon,
 			}},
 		},
 		"undecided": {

@@ -34,8 +34,8 @@ func TestMatrix(t *testing.T) {
 		at("b", "foreign"):   published(hidden).Facts,
 	}
 	const (
-		lacks   = "does not have the addon cluster-inventory"
-		unknown = "is not known to you: you may not read ManagedClusters"
+		hasNoAddon = "does not have the addon cluster-inventory"
+		unknown    = "is not known to you: you may not read ManagedClusters"
 	)
 	clusters := []string{"failed", "foreign", "pending", "published"}
 	got := MatrixOf(source, []string{"a", "b"}, clusters, false, true)
@@ -46,17 +46,17 @@ func TestMatrix(t *testing.T) {
 				Namespace: "a", Published: 1, Failed: 2, Unknown: 1,
 				MostlyBecause: `has a ClusterProfile of cluster manager "other" in its place`, MostlyCount: 1,
 			},
-			{Namespace: "b", Published: 1, Withheld: 2, Unknown: 1, MostlyBecause: lacks, MostlyCount: 2},
+			{Namespace: "b", Published: 1, Withheld: 2, Unknown: 1, MostlyBecause: hasNoAddon, MostlyCount: 2},
 		},
 		Cells: []Cell{
 			{"a", "", "failed", Failed, "is selected, but has no ClusterProfile: Quota. (WriteFailed)"},
 			{"a", "", "foreign", Failed, `has a ClusterProfile of cluster manager "other" in its place`},
 			{"a", "", "pending", Unknown, "is selected, but its ClusterProfile does not exist yet"},
 			{"a", "", "published", Published, ""},
-			{"b", "", "failed", Withheld, lacks},
+			{"b", "", "failed", Withheld, hasNoAddon},
 			{"b", "", "foreign", Published, ""},
 			{"b", "", "pending", Unknown, unknown},
-			{"b", "", "published", Withheld, lacks},
+			{"b", "", "published", Withheld, hasNoAddon},
 		},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

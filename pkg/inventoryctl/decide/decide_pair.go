@@ -65,7 +65,7 @@ const (
 
 // ExplainPair explains, step by step, why a cluster is published in a namespace or not.
 func ExplainPair(p PairFacts, now time.Time) Explanation {
-	result, steps := rule.Judge(p.Cluster, p.Facts)
+	result, steps := rule.Explain(p.Cluster, p.Facts)
 	e := Explanation{Cluster: p.Cluster, Namespace: p.Namespace}
 	for _, step := range steps {
 		e.Steps = append(e.Steps, p.ruleStep(step))

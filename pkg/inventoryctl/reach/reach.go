@@ -155,7 +155,7 @@ func (w Way) connect(ctx context.Context, config *rest.Config) []decide.Finding 
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return w.judge(t, proxyOf(config, request), request.URL, status, body, err)
+	return w.hops(t, proxyOf(config, request), request.URL, status, body, err)
 }
 
 // proxyOf returns the address of the proxy that a client uses; nil if it uses none.
@@ -168,8 +168,8 @@ func proxyOf(config *rest.Config, request *http.Request) *url.URL {
 	return proxy
 }
 
-// judge returns the hops of the first request, up to the one that fails.
-func (w Way) judge(t *trace, proxy, server *url.URL, status int, body string, err error) []decide.Finding {
+// hops returns the hops of the first request, up to the one that fails.
+func (w Way) hops(t *trace, proxy, server *url.URL, status int, body string, err error) []decide.Finding {
 	host, through := server.Hostname(), ""
 	if proxy != nil {
 		host, through = proxy.Hostname(), ", through the proxy "+proxy.Host

@@ -1,6 +1,6 @@
 // Package settings knows the manager's flags on which the answers of kubectl inventory depend. It
-// reads them from the manager's Deployment, so that the plugin's judgements are those of the
-// manager that runs.
+// reads them from the manager's Deployment, so that the plugin decides as the running
+// manager does.
 package settings
 
 import (

@@ -77,17 +77,17 @@ func TestList(t *testing.T) {
 }
 
 func TestMatrix(t *testing.T) {
-	const lacks = "does not have the addon cluster-inventory"
+	const hasNoAddon = "does not have the addon cluster-inventory"
 	m := decide.Matrix{
 		Clusters: []string{"east", "west"},
 		Rows: []decide.Row{
 			{Namespace: "team-a", Published: 2},
-			{Namespace: "team-b", Withheld: 1, Failed: 2, NotSelected: 3, Unknown: 1, MostlyBecause: lacks, MostlyCount: 1},
+			{Namespace: "team-b", Withheld: 1, Failed: 2, NotSelected: 3, Unknown: 1, MostlyBecause: hasNoAddon, MostlyCount: 1},
 		},
 		Cells: []decide.Cell{
 			{Namespace: "team-a", Cluster: "east", State: decide.Published},
 			{Namespace: "team-a", Cluster: "west", State: decide.Published},
-			{Namespace: "team-b", Cluster: "east", State: decide.Withheld, Why: lacks},
+			{Namespace: "team-b", Cluster: "east", State: decide.Withheld, Why: hasNoAddon},
 			{Namespace: "team-b", Cluster: "west", State: decide.Unknown, Why: "is \x1b]0;odd"},
 		},
 		NotVisible: []string{"ManagedClusterSets"},

@@ -99,18 +99,18 @@ func (o *order) remove(e *entry) {
 // next returns the entry whose turn it is, or nil if none may be handed out now.
 func (o *order) next() *entry {
 	for class := range classes {
-		room := o.workers - o.busy - o.reserved[class]
+		free := o.workers - o.busy - o.reserved[class]
 		if class == urgent {
-			room = min(room, o.workers-o.lower-o.urgent)
+			free = min(free, o.workers-o.lower-o.urgent)
 		} else {
-			room = max(room, o.lower-(o.busy-o.urgent))
+			free = max(free, o.lower-(o.busy-o.urgent))
 		}
-		if room <= 0 {
+		if free <= 0 {
 			continue // there may be thousands of groups
 		}
 		for turn := o.rings[class].turns.Front(); turn != nil; turn = turn.Next() {
 			l := turn.Value.(*line)
-			if o.working(l.group, class) < min(o.perGroup, room) {
+			if o.working(l.group, class) < min(o.perGroup, free) {
 				return l.entries.Front().Value.(*entry)
 			}
 		}

@@ -45,13 +45,13 @@ const (
 	liveTimeout = 10 * time.Second
 )
 
-// Standing says how far a cache of custom resources can be trusted.
-type Standing int
+// State says how far a cache of custom resources can be trusted.
+type State int
 
 const (
 	// Unserved means that the kind is not served, or the cache has not caught up with a
 	// recreated CRD. Neither presence nor absence in the cache means anything.
-	Unserved Standing = iota
+	Unserved State = iota
 
 	// Restoring means that the CRD was deleted and recreated, so missing objects may yet be
 	// restored. Objects that exist count.
@@ -123,7 +123,7 @@ type definition struct {
 	started  string
 	caughtUp bool
 
-	announced Standing // the standing announced last
+	announced State // the state announced last
 
 	reading liveRead
 }
@@ -163,7 +163,7 @@ func (d *Definitions) Follow(ctx context.Context, crds client.Reader, restored b
 			oldest = created
 		}
 	}
-	if err := d.followGrowth(ctx, sources); err != nil {
+	if err := d.followAdditions(ctx, sources); err != nil {
 		return err
 	}
 	d.mu.Lock()
@@ -177,7 +177,7 @@ func (d *Definitions) Follow(ctx context.Context, crds client.Reader, restored b
 				def.await(created)
 			}
 		}
-		def.announced = d.standing(def, cached[i])
+		def.announced = d.stateOf(def, cached[i])
 		d.known[source.CRD] = def
 		d.trigger.Enqueue(types.NamespacedName{Name: source.CRD}) // events were ignored until now
 	}
@@ -220,8 +220,8 @@ func (d *Definitions) Lagging() Lagging {
 	return lagging
 }
 
-// followGrowth records when the objects of some kinds were added, now and from now on.
-func (d *Definitions) followGrowth(ctx context.Context, sources []Source) error {
+// followAdditions records when the objects of some kinds were added, now and from now on.
+func (d *Definitions) followAdditions(ctx context.Context, sources []Source) error {
 	var noted []toolscache.InformerSynced
 	for _, source := range sources {
 		objects, ok := source.Informer.(informer)
@@ -231,7 +231,7 @@ func (d *Definitions) followGrowth(ctx context.Context, sources []Source) error 
 		if source.OwnWork {
 			continue
 		}
-		registration, err := objects.AddEventHandler(kube.OnEvent(d.onGrowth))
+		registration, err := objects.AddEventHandler(kube.OnEvent(d.onAddition))
 		if err != nil {
 			return fmt.Errorf("following %s: %w", source.CRD, err)
 		}
@@ -253,9 +253,9 @@ func readCRD(ctx context.Context, reader client.Reader, name string) (*metav1.Pa
 	return kube.Get(ctx, reader, types.NamespacedName{Name: name}, kube.Partial(kube.CRDKind))
 }
 
-// Standing says how far the cache of a kind can be trusted. crds reads a cache of the
+// State says how far the cache of a kind can be trusted. crds reads a cache of the
 // metadata of CRDs.
-func (d *Definitions) Standing(ctx context.Context, crds client.Reader, name string) (Standing, error) {
+func (d *Definitions) State(ctx context.Context, crds client.Reader, name string) (State, error) {
 	cached, err := readCRD(ctx, crds, name)
 	if err != nil {
 		return Unserved, err
@@ -266,11 +266,11 @@ func (d *Definitions) Standing(ctx context.Context, crds client.Reader, name str
 	if !ok {
 		return Unserved, nil
 	}
-	return d.standing(def, cached), nil
+	return d.stateOf(def, cached), nil
 }
 
-// standing requires the lock.
-func (d *Definitions) standing(def *definition, cached *metav1.PartialObjectMetadata) Standing {
+// stateOf requires the lock.
+func (d *Definitions) stateOf(def *definition, cached *metav1.PartialObjectMetadata) State {
 	switch {
 	case cached == nil, cached.DeletionTimestamp != nil, cached.UID != def.uid:
 		return Unserved
@@ -331,7 +331,7 @@ func (d *Definitions) ConfirmPresent(ctx context.Context, names ...string) (doub
 	return d.confirmAll(ctx, Restoring, names)
 }
 
-func (d *Definitions) confirmAll(ctx context.Context, least Standing, names []string) (doubtful string, err error) {
+func (d *Definitions) confirmAll(ctx context.Context, least State, names []string) (doubtful string, err error) {
 	var reads errgroup.Group
 	confirmed := make([]bool, len(names))
 	for i, name := range names {
@@ -351,7 +351,7 @@ func (d *Definitions) confirmAll(ctx context.Context, least Standing, names []st
 	return doubtful, nil
 }
 
-func (d *Definitions) confirm(ctx context.Context, least Standing, name string) (confirmed bool, err error) {
+func (d *Definitions) confirm(ctx context.Context, least State, name string) (confirmed bool, err error) {
 	d.mu.Lock()
 	def, ok := d.known[name]
 	d.mu.Unlock()
@@ -373,7 +373,7 @@ func (d *Definitions) confirm(ctx context.Context, least Standing, name string) 
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.standing(def, crd) >= least, nil
+	return d.stateOf(def, crd) >= least, nil
 }
 
 // liveRead shares the reads of one object among concurrent callers: each gets the result of
@@ -400,7 +400,7 @@ func (r *liveRead) read(
 	return r.found, r.err
 }
 
-// Subscribe has changed called whenever the standing of one of these kinds has changed. changed
+// Subscribe has changed called whenever the state of one of these kinds has changed. changed
 // returns at once.
 func (d *Definitions) Subscribe(changed func(ctx context.Context), crds ...string) {
 	d.mu.Lock()
@@ -456,7 +456,7 @@ func (d *Definitions) note(crd client.Object) {
 }
 
 // Refresh checks one CRD. It returns how soon to check again, if no event of the CRD will
-// trigger that, and whether the kind's standing has changed since it was last announced.
+// trigger that, and whether the kind's state has changed since it was last announced.
 func (d *Definitions) Refresh(
 	ctx context.Context, crds client.Reader, name string,
 ) (again time.Duration, announce bool, err error) {
@@ -483,17 +483,17 @@ func (d *Definitions) Refresh(
 			d.added(now) // other kinds may be restored after this one
 		}
 	}
-	standing := d.standing(def, cached)
+	state := d.stateOf(def, cached)
 	switch {
-	case standing == Restoring:
+	case state == Restoring:
 		again = d.left(def)
-	case standing == Unserved && !def.OwnWork:
+	case state == Unserved && !def.OwnWork:
 		// Objects that are restored after this kind cannot exist yet.
 		d.added(d.clock.Now())
 		again = cmp.Or(again, RestoreTime/2)
 	}
-	announce = standing != def.announced
-	def.announced = standing
+	announce = state != def.announced
+	def.announced = state
 	return again, announce, nil
 }
 
@@ -519,9 +519,9 @@ func (d *Definitions) added(at time.Time) {
 	}
 }
 
-// onGrowth records when an informer's objects were added: existing ones when they were created,
+// onAddition records when an informer's objects were added: existing ones when they were created,
 // later ones when they arrive.
-func (d *Definitions) onGrowth(before, after client.Object, initial bool) {
+func (d *Definitions) onAddition(before, after client.Object, initial bool) {
 	if before != nil {
 		return
 	}

@@ -144,13 +144,13 @@ func (s *crdScene) old() {
 	s.both("u1", "5")
 	s.cache.crds["a"].CreationTimestamp = metav1.NewTime(s.time.Now().Add(-time.Hour))
 	s.follow(false)
-	s.stands(Served)
+	s.hasState(Served)
 }
 
-func (s *crdScene) stands(want Standing) {
+func (s *crdScene) hasState(want State) {
 	s.t.Helper()
-	if got, err := s.Standing(s.t.Context(), s.cache, "a"); err != nil || got != want {
-		s.t.Errorf("standing = %d, %v, want %d", got, err, want)
+	if got, err := s.State(s.t.Context(), s.cache, "a"); err != nil || got != want {
+		s.t.Errorf("state = %d, %v, want %d", got, err, want)
 	}
 }
 
@@ -189,18 +189,18 @@ func TestRecreatedCRD(t *testing.T) {
 	going := s.crd("a", "u1", "11", time.Hour)
 	going.DeletionTimestamp = &metav1.Time{Time: s.time.Now()}
 	s.live.crds["a"] = going
-	s.stands(Served) // the cache is behind
+	s.hasState(Served) // the cache is behind
 	s.confirms("a")
 	s.cache.crds["a"] = going
-	s.stands(Unserved)
+	s.hasState(Unserved)
 	s.refreshes(RestoreTime/2, true)
 	s.both("", "")
-	s.stands(Unserved)
+	s.hasState(Unserved)
 	s.confirms("a")
 	s.refreshes(RestoreTime/2, false)
 
 	s.both("u2", "20")
-	s.stands(Unserved) // as long as the informer may not have listed under it
+	s.hasState(Unserved) // as long as the informer may not have listed under it
 	s.confirms("a")
 	s.refreshes(time.Second, false)
 	s.informer.version = "19" // from a watch that the old CRD's end has not closed yet
@@ -208,16 +208,16 @@ func TestRecreatedCRD(t *testing.T) {
 	s.refreshes(time.Second, false)
 	s.informer.version = "20"
 	s.refreshes(time.Minute, true)
-	s.stands(Restoring)
+	s.hasState(Restoring)
 	s.confirms("a")
 	if left := s.Left("a"); left != time.Minute {
 		t.Errorf("left = %s", left)
 	}
 	s.later(59 * time.Second)
 	s.refreshes(time.Second, false)
-	s.stands(Restoring)
+	s.hasState(Restoring)
 	s.later(time.Second)
-	s.stands(Served)
+	s.hasState(Served)
 	s.refreshes(0, true)
 	s.refreshes(0, false)
 	s.confirms("")
@@ -228,16 +228,16 @@ func TestCRDRecreatedWithinTheMinute(t *testing.T) {
 	s.old()
 	s.informer.version = "100"
 	s.both("u2", "20") // the first deletion was not seen
-	s.stands(Unserved)
+	s.hasState(Unserved)
 	s.refreshes(time.Minute, true)
 	s.later(30 * time.Second)
 	s.both("u3", "101")
-	s.stands(Unserved)
+	s.hasState(Unserved)
 	s.refreshes(time.Second, true)
 	s.informer.version = "102"
 	s.refreshes(time.Minute, true)
 	s.later(30 * time.Second)
-	s.stands(Restoring)
+	s.hasState(Restoring)
 }
 
 // Until the controller looks, the kind counts as unserved, and what depends on it does nothing. So it is
@@ -247,15 +247,15 @@ func TestTheWorkOfThisProcessIsNotAwaited(t *testing.T) {
 		s := newCRDScene(t)
 		s.both("u1", "5")
 		s.follow(true, Source{CRD: "a", Informer: &s.informer, OwnWork: true})
-		s.stands(Served)
+		s.hasState(Served)
 		s.both("u2", "20")
-		s.stands(Unserved)
+		s.hasState(Unserved)
 		if isSlow {
 			s.refreshes(time.Second, true)
 		}
 		s.informer.version = "20"
 		s.refreshes(0, true)
-		s.stands(Served)
+		s.hasState(Served)
 	}
 }
 
@@ -266,7 +266,7 @@ func (s *crdScene) recreated() {
 	s.both("u2", "20")
 	s.informer.version = "20"
 	s.refreshes(time.Minute, true)
-	s.stands(Restoring)
+	s.hasState(Restoring)
 }
 
 // TestASlowRestoreIsWaitedFor restores ten thousand objects in bursts, of a kind that was
@@ -292,12 +292,12 @@ func TestASlowRestoreIsWaitedFor(t *testing.T) {
 	}
 	s.later(59 * time.Second)
 	s.informer.change() // which restores nothing
-	s.stands(Restoring)
+	s.hasState(Restoring)
 	s.later(time.Second)
 	s.refreshes(0, true)
 	s.confirms("")
 	s.informer.add()
-	s.stands(Served) // permanently
+	s.hasState(Served) // permanently
 }
 
 // TestFleetThatAlwaysGrows delays removals by half an hour.
@@ -314,9 +314,9 @@ func TestFleetThatAlwaysGrows(t *testing.T) {
 	s.refreshes(1, false)
 	s.later(1)
 	s.refreshes(0, true)
-	s.stands(Served)
+	s.hasState(Served)
 	s.informer.add()
-	s.stands(Served)
+	s.hasState(Served)
 }
 
 // TestKindsFollowedLaterAreRestoredTogether: kinds that are followed later are restored together with the first.
@@ -354,14 +354,14 @@ func TestARestoreWaitsForCRDsThatAreMissing(t *testing.T) {
 		s.refreshes(time.Minute, false)
 		s.later(RestoreTime / 2)
 	}
-	s.stands(Restoring)
+	s.hasState(Restoring)
 	s.cache.crds["b"] = s.crd("b", "v2", "30", 0)
 	other.version = "30"
 	refreshOther(time.Minute)
 	s.later(time.Minute - 1)
-	s.stands(Restoring)
+	s.hasState(Restoring)
 	s.later(1)
-	s.stands(Served)
+	s.hasState(Served)
 }
 
 func TestTerminatingObjectsAreConfirmedDuringARestore(t *testing.T) {
@@ -387,7 +387,7 @@ func TestTheClockIsSetBackDuringARestore(t *testing.T) {
 	s.later(-time.Hour)
 	s.refreshes(time.Minute, false)
 	s.later(time.Minute)
-	s.stands(Served)
+	s.hasState(Served)
 }
 
 func TestTheFirstSightOfACRD(t *testing.T) {
@@ -396,7 +396,7 @@ func TestTheFirstSightOfACRD(t *testing.T) {
 		age, otherAge time.Duration
 		newest        time.Duration // the age of the newest object; zero if there is none
 		restored      bool
-		want          Standing
+		want          State
 		left          time.Duration
 	}{
 		"old": {age: time.Hour, otherAge: time.Hour,
@@ -428,10 +428,10 @@ func TestTheFirstSightOfACRD(t *testing.T) {
 			}
 			s.follow(test.restored, Source{CRD: "a", Informer: &s.informer},
 				Source{CRD: "b", Informer: &fakeInformer{}, OwnWork: test.otherAge == none})
-			s.stands(test.want)
+			s.hasState(test.want)
 			s.refreshes(test.left, false)
 			s.later(time.Minute)
-			s.stands(Served)
+			s.hasState(Served)
 			s.refreshes(0, test.want != Served)
 		})
 	}
@@ -444,15 +444,15 @@ func TestTheFirstSightOfACRD(t *testing.T) {
 	t.Run("not there", func(t *testing.T) {
 		s := newCRDScene(t)
 		s.follow(false)
-		s.stands(Unserved)
+		s.hasState(Unserved)
 		s.both("u1", "20")
 		s.informer.version = "20"
 		s.refreshes(time.Minute, true)
-		s.stands(Restoring)
+		s.hasState(Restoring)
 	})
 	t.Run("not followed", func(t *testing.T) {
 		s := newCRDScene(t)
-		s.stands(Unserved)
+		s.hasState(Unserved)
 		s.confirms("a")
 		s.refreshes(0, false)
 	})

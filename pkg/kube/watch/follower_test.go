@@ -22,22 +22,22 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-// told records the calls of a Follower.
-type told struct {
+// callRecord records the calls of a Follower.
+type callRecord struct {
 	mu     sync.Mutex
 	calls  []string
 	synced int
 	failed int
 }
 
-func (f *told) note(call string) {
+func (f *callRecord) note(call string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.calls = append(f.calls, call)
 }
 
-// follow returns what makes a Follower tell of the ConfigMaps of a namespace.
-func (f *told) follow(namespace string) Follow {
+// follow returns what makes a Follower report the ConfigMaps of a namespace.
+func (f *callRecord) follow(namespace string) Follow {
 	return Follow{
 		Object: &corev1.ConfigMap{}, List: &corev1.ConfigMapList{},
 		Select: []client.ListOption{client.InNamespace(namespace), client.MatchingLabels{"follow": "true"}},
@@ -70,7 +70,7 @@ func (f *told) follow(namespace string) Follow {
 	}
 }
 
-func (f *told) differs(want ...string) string {
+func (f *callRecord) differs(want ...string) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return cmp.Diff(want, f.calls)
@@ -98,7 +98,7 @@ func TestFollower(t *testing.T) {
 	w.MustCreate(configMap("first"), other)
 
 	t.Run("it reports every change, and the first objects before it has synced", func(t *testing.T) {
-		w, heard, quiet := w.In(t), &told{}, &told{}
+		w, heard, quiet := w.In(t), &callRecord{}, &callRecord{}
 		c, err := client.NewWithWatch(server.Config(t), client.Options{Scheme: scheme.Scheme})
 		apitest.Must(t, err)
 		follower := NewFollower(c, heard.follow(ns))
@@ -109,7 +109,7 @@ func TestFollower(t *testing.T) {
 		skipping := quiet.follow(ns)
 		skipping.SkipInitial = true
 		runFollower(t, NewFollower(c, skipping))
-		for _, one := range []*told{heard, quiet} {
+		for _, one := range []*callRecord{heard, quiet} {
 			w.Eventually("it has synced", func() string {
 				one.mu.Lock()
 				defer one.mu.Unlock()
@@ -130,11 +130,11 @@ func TestFollower(t *testing.T) {
 			return cmp.Diff(map[string]string{"kept": "a"}, found.Data)
 		})
 		apitest.Edit(w, second, func(cm *corev1.ConfigMap) { cm.Data["kept"] = "b" })
-		w.Eventually("the change is told", func() string {
+		w.Eventually("the change is reported", func() string {
 			return heard.differs("added first", "added second", "changed second")
 		})
 		w.MustDelete(second)
-		w.Eventually("the deletion is told", func() string {
+		w.Eventually("the deletion is reported", func() string {
 			return heard.differs("added first", "added second", "changed second", "deleted second")
 		})
 		w.Eventually("the other skipped the initial objects", func() string {
@@ -153,7 +153,7 @@ func TestFollower(t *testing.T) {
 	})
 
 	t.Run("what may not be read is unknown for that reason, until it may", func(t *testing.T) {
-		w, heard := w.In(t), &told{}
+		w, heard := w.In(t), &callRecord{}
 		user := w.Name("follower")
 		c, err := client.NewWithWatch(server.User(t, user), client.Options{Scheme: scheme.Scheme})
 		apitest.Must(t, err)
@@ -165,7 +165,7 @@ func TestFollower(t *testing.T) {
 		})
 		heard.mu.Lock()
 		if heard.failed == 0 || heard.synced > 0 {
-			t.Errorf("it was told %d times of failures, and %d times that all is known", heard.failed, heard.synced)
+			t.Errorf("it reported %d failures, and %d times that all is known", heard.failed, heard.synced)
 		}
 		heard.mu.Unlock()
 		w.MustCreate(
@@ -179,7 +179,7 @@ func TestFollower(t *testing.T) {
 			},
 		)
 		w.Eventually("it knows", func() string { return follower.Unknown() })
-		w.Eventually("it tells", func() string { return heard.differs("added first") })
+		w.Eventually("it reports", func() string { return heard.differs("added first") })
 	})
 }
 

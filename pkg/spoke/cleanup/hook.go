@@ -46,9 +46,9 @@ const (
 	// wait for the agent they stay within the Job's deadline.
 	deletionTimeout = 45 * time.Second
 
-	// settle is the pause before the second attempt if no agent acknowledged: an agent that stops
+	// retryPause is the pause before the second attempt if no agent acknowledged: an agent that stops
 	// late may have created another claim.
-	settle = 2 * time.Second
+	retryPause = 2 * time.Second
 )
 
 var errClaimsLeft = errors.New("marked ClusterClaims still exist, or were recreated by an agent that did not stop")
@@ -61,7 +61,7 @@ func (h *Hook) Run(ctx context.Context) error {
 		return err
 	}
 	select {
-	case <-h.Clock.After(settle):
+	case <-h.Clock.After(retryPause):
 	case <-ctx.Done():
 	}
 	return h.deleteClaims(ctx)

@@ -62,8 +62,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if want := desiredClaim(seen, r.api.Version); !isAsDesired(want, seen.claim) {
 		err = r.write(ctx, seen.claim, want)
 	}
-	if fight := (&kube.ContestedError{}); errors.As(err, &fight) {
-		return reconcile.Result{RequeueAfter: fight.Wait}, nil
+	if contention := (&kube.ContestedError{}); errors.As(err, &contention) {
+		return reconcile.Result{RequeueAfter: contention.Wait}, nil
 	}
 	return result, err
 }

@@ -26,9 +26,9 @@ import (
 const ControllerName = "spoke.report"
 
 const (
-	// settleTime is how long events are collected before the report, so that it skips
+	// collectTime is how long events are collected before the report, so that it skips
 	// intermediate states.
-	settleTime = 500 * time.Millisecond
+	collectTime = 500 * time.Millisecond
 
 	firstRetry = 100 * time.Millisecond
 	lastRetry  = time.Minute
@@ -64,7 +64,7 @@ func Add(mgr manager.Manager, opts Options) error {
 	if err != nil {
 		return err
 	}
-	toAddon := enqueueAfterSettleTime(opts.Addon)
+	toAddon := enqueueAfterCollecting(opts.Addon)
 	addons := &addonv1beta1.ManagedClusterAddOn{}
 	if err := c.Watch(source.Kind[client.Object](opts.Hub.GetCache(), addons, toAddon)); err != nil {
 		return err
@@ -97,10 +97,10 @@ func watchSpoke(c controller.Controller, mgr manager.Manager, api property.API, 
 	return c.Watch(source.Kind[client.Object](mgr.GetCache(), property.New(api.Version), toAll))
 }
 
-// enqueueAfterSettleTime maps every event to the one addon, after settleTime.
-func enqueueAfterSettleTime(addon types.NamespacedName) handler.EventHandler {
+// enqueueAfterCollecting maps every event to the one addon, after collectTime.
+func enqueueAfterCollecting(addon types.NamespacedName) handler.EventHandler {
 	type queueOf = workqueue.TypedRateLimitingInterface[reconcile.Request]
-	enqueue := func(q queueOf) { q.AddAfter(reconcile.Request{NamespacedName: addon}, settleTime) }
+	enqueue := func(q queueOf) { q.AddAfter(reconcile.Request{NamespacedName: addon}, collectTime) }
 	return handler.Funcs{
 		CreateFunc: func(_ context.Context, _ event.CreateEvent, q queueOf) { enqueue(q) },
 		UpdateFunc: func(_ context.Context, _ event.UpdateEvent, q queueOf) { enqueue(q) },

@@ -16,7 +16,7 @@
 // UID, is left alone.
 //
 // Reads, from caches: ClusterProperties and ClusterClaims of the spoke, the one
-// ManagedClusterAddOn of the hub. Events within settleTime are reported together,
+// ManagedClusterAddOn of the hub. Events within collectTime are reported together,
 // and a missing claim counts as published until lateTime has passed.
 //
 // Requeue: on errors, including conflicts and an unreachable hub, with a backoff of

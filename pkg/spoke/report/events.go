@@ -50,7 +50,7 @@ func AddEvents(mgr manager.Manager, situation Situation, history *EventHistory) 
 	if err != nil {
 		return err
 	}
-	return watchSpoke(c, mgr, situation.API, enqueueAfterSettleTime(types.NamespacedName{Name: "properties"}))
+	return watchSpoke(c, mgr, situation.API, enqueueAfterCollecting(types.NamespacedName{Name: "properties"}))
 }
 
 // EventReconciler creates events about properties that are not published, for their owners.

@@ -130,7 +130,7 @@ func testLag(t *testing.T, kind Kind) {
 	}
 }
 
-func TestReadsThatCannotShowThePastAreTold(t *testing.T) {
+func TestReadsThatCannotShowThePastAreReported(t *testing.T) {
 	t.Parallel()
 	p, c := through(t, &server{events: []string{configMap("ADDED", "last")}})
 	p.lags()

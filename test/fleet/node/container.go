@@ -433,7 +433,7 @@ func (c *container) repeat(
 	run := func(ctx context.Context, argv []string) (int32, error) {
 		return c.worker.launcher.Exec(ctx, process, argv, nil)
 	}
-	var seen tally
+	var seen streak
 	for {
 		select {
 		case <-ctx.Done():

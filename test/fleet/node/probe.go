@@ -26,27 +26,27 @@ const (
 	failing
 )
 
-// tally counts equal results in a row. The zero value has seen nothing.
-type tally struct {
+// streak counts equal results in a row. The zero value has seen nothing.
+type streak struct {
 	verdict verdict
 	last    bool
 	run     int32
 }
 
-// count returns the tally after one more result. The verdict changes only after as many equal
+// count returns the streak after one more result. The verdict changes only after as many equal
 // results in a row as the threshold says.
-func (t tally) count(success bool, probe *corev1.Probe) tally {
-	if t.run == 0 || t.last != success {
-		t.last, t.run = success, 0
+func (s streak) count(success bool, probe *corev1.Probe) streak {
+	if s.run == 0 || s.last != success {
+		s.last, s.run = success, 0
 	}
-	t.run++
+	s.run++
 	switch {
-	case success && t.run >= max(probe.SuccessThreshold, 1):
-		t.verdict = passing
-	case !success && t.run >= max(probe.FailureThreshold, 1):
-		t.verdict = failing
+	case success && s.run >= max(probe.SuccessThreshold, 1):
+		s.verdict = passing
+	case !success && s.run >= max(probe.FailureThreshold, 1):
+		s.verdict = failing
 	}
-	return t
+	return s
 }
 
 // dial connects to an address from a container's network.

@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-func TestTally(t *testing.T) {
+func TestStreak(t *testing.T) {
 	for name, tc := range map[string]struct {
 		success, failure int32
 		results          string // + and -
@@ -31,7 +31,7 @@ func TestTally(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			probe := &corev1.Probe{SuccessThreshold: tc.success, FailureThreshold: tc.failure}
-			var seen tally
+			var seen streak
 			got := ""
 			for _, result := range tc.results {
 				seen = seen.count(result == '+', probe)

@@ -53,7 +53,7 @@ func CacheOptions() map[client.Object]cache.ByObject {
 	}
 }
 
-// trimRequest keeps the fields that the judgement reads, and of decided requests only the
+// trimRequest keeps the fields that validation reads, and of decided requests only the
 // decision. The metadata of a request that may be approved stays, because the approval writes
 // it back. Any user who may create requests may label them as this addon's and make them
 // large, so only what a refusal shows is kept of an oversized one.

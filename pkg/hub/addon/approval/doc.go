@@ -1,5 +1,5 @@
 // Package approval approves the agents' certificate requests: the controller hub.csr-approval
-// (approver.go), as judge.go judges them.
+// (approver.go), after validating them (validate.go).
 //
 // Writes: the approval of CertificateSigningRequests of this addon.
 //

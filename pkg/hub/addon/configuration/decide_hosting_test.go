@@ -153,7 +153,7 @@ func TestDecideNamespace(t *testing.T) {
 		return choice{known: true, name: "configs/a",
 			configuration: &configuration{overrides: overrides{installNamespace: namespace}}}
 	}
-	guests := func(namespace string) string { return map[string]string{"cluster-inventory-c2": "c2"}[namespace] }
+	hosted := func(namespace string) string { return map[string]string{"cluster-inventory-c2": "c2"}[namespace] }
 	runs := func(host, namespace string) manifests.Deployed {
 		return manifests.Deployed{Host: host, Namespace: namespace}
 	}
@@ -164,9 +164,9 @@ func TestDecideNamespace(t *testing.T) {
 		want      string
 		refused   string
 	}{
-		"the usual":   {want: "agents"},
-		"with guests": {at: Location{GuestOf: guests}, want: "agents"},
-		"hosted":      {at: Location{Host: "h"}, want: "cluster-inventory-c1"},
+		"the usual":          {want: "agents"},
+		"with hosted agents": {at: Location{HostedIn: hosted}, want: "agents"},
+		"hosted":             {at: Location{Host: "h"}, want: "cluster-inventory-c1"},
 		"hosted, and deployed": {at: Location{Host: "h", There: runs("h", "cluster-inventory-c1")},
 			want: "cluster-inventory-c1"},
 		"hosted, and its own namespace named": {chosen: naming("cluster-inventory-c1"),
@@ -193,13 +193,13 @@ func TestDecideNamespace(t *testing.T) {
 			at:   Location{Host: "h", HostsOwn: "cluster-inventory-c1", There: runs("h", "cluster-inventory-c1")},
 			want: "cluster-inventory-c1",
 		},
-		"in the namespace of a guest": {
-			chosen: naming("cluster-inventory-c2"), at: Location{GuestOf: guests},
+		"in the namespace of a hosted agent": {
+			chosen: naming("cluster-inventory-c2"), at: Location{HostedIn: hosted},
 			refused: "InstallNamespaceTaken: AddOnDeploymentConfig configs/a: spec.agentInstallNamespace is cluster-inventory-c2, " +
 				"which is in use by the agent of cluster c2, which this cluster hosts; choose another namespace",
 		},
 		"in the namespace of a later one": {
-			chosen: naming("cluster-inventory-c2"), at: Location{GuestOf: guests, There: runs("", "cluster-inventory-c2")},
+			chosen: naming("cluster-inventory-c2"), at: Location{HostedIn: hosted, There: runs("", "cluster-inventory-c2")},
 			want: "cluster-inventory-c2",
 		},
 	}

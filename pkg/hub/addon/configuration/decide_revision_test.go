@@ -127,7 +127,7 @@ func TestValidateRevision(t *testing.T) {
 	}}
 	got, wrong := validateRevision(good())
 	if diff := cmp.Diff(want, got); diff != "" || len(wrong) > 0 {
-		t.Errorf("mistakes %q, values (-want +got):\n%s", wrong, diff)
+		t.Errorf("errors %q, values (-want +got):\n%s", wrong, diff)
 	}
 	for name, test := range map[string]struct {
 		field string
@@ -161,7 +161,7 @@ func TestValidateRevision(t *testing.T) {
 			spec[test.field] = test.value
 			got, wrong := validateRevision(spec)
 			if diff := cmp.Diff(fieldErrors{test.want}, wrong); diff != "" {
-				t.Errorf("mistakes (-want +got):\n%s", diff)
+				t.Errorf("errors (-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff(manifests.Values{}, got); diff != "" {
 				t.Errorf("values of what is wrong: %s", diff)

@@ -63,11 +63,11 @@ func decideNamespace(revision, chosen choice, at Location) (string, *Refusal) {
 			"%s is %s, but the agent runs in %s and is not moved; set it back, or disable the addon on this cluster first",
 			source, wanted, runs)
 	}
-	if runs == "" && at.GuestOf != nil {
-		if guest := at.GuestOf(wanted); guest != "" {
+	if runs == "" && at.HostedIn != nil {
+		if cluster := at.HostedIn(wanted); cluster != "" {
 			return "", refuse(contract.ReasonInstallNamespaceTaken,
 				"%s is %s, which is in use by the agent of cluster %s, which this cluster hosts; choose another namespace",
-				source, wanted, guest)
+				source, wanted, cluster)
 		}
 	}
 	return wanted, nil

@@ -40,9 +40,9 @@ func FuzzRegistries(f *testing.F) {
 		if len(wrong) > 0 && len(registries) > 0 {
 			t.Errorf("%d registries are used in spite of %q", len(registries), wrong)
 		}
-		for _, mistake := range wrong {
-			if len(mistake) > 300 || strings.Contains(mistake, "password") {
-				t.Errorf("mistake %q", mistake)
+		for _, text := range wrong {
+			if len(text) > 300 || strings.Contains(text, "password") {
+				t.Errorf("error %q", text)
 			}
 		}
 		image := mirrored(name+version, registries)

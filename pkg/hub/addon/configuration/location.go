@@ -26,8 +26,8 @@ type Location struct {
 	// names should run, if that is another one.
 	HostsHost string
 
-	// GuestOf returns the cluster whose agent should run in a namespace of this one, or "".
-	GuestOf func(namespace string) string
+	// HostedIn returns the cluster whose agent should run in a namespace of this one, or "".
+	HostedIn func(namespace string) string
 }
 
 // Namespace returns the agent's namespace, or "" if it does not run on Host.

@@ -54,9 +54,9 @@ func TestConfigurationApplied(t *testing.T) {
 }
 
 func TestOutcomesAnnounceChanges(t *testing.T) {
-	var told []string
+	var notified []string
 	o := NewOutcomes(nil)
-	o.Subscribe(func(cluster string) { told = append(told, cluster) })
+	o.Subscribe(func(cluster string) { notified = append(notified, cluster) })
 	wrong := func(message string) Decision { return Decision{Refused: refuse("R", "%s", message)} }
 	fine, configured := Decision{Known: true}, Decision{Known: true, Configured: true}
 	for _, step := range []struct {
@@ -68,8 +68,8 @@ func TestOutcomesAnnounceChanges(t *testing.T) {
 	} {
 		o.Record(step.cluster, step.decided, "")
 	}
-	if diff := cmp.Diff([]string{"a", "b", "b", "b"}, told); diff != "" {
-		t.Errorf("told (-want +got):\n%s", diff)
+	if diff := cmp.Diff([]string{"a", "b", "b", "b"}, notified); diff != "" {
+		t.Errorf("notified (-want +got):\n%s", diff)
 	}
 	o.Forget("a")
 	if all := o.byCluster.All(); len(all) != 1 {

@@ -130,7 +130,7 @@ proxyConfig:
 		t.Run(name, func(t *testing.T) {
 			got, wrong := validateConfiguration(spec(t, test.spec))
 			if len(wrong) > 0 {
-				t.Fatalf("mistakes: %v", wrong)
+				t.Fatalf("errors: %v", wrong)
 			}
 			if diff := cmp.Diff(test.want, got, cmp.AllowUnexported(overrides{}), quantities); diff != "" {
 				t.Errorf("overrides (-want +got):\n%s", diff)
@@ -297,7 +297,7 @@ func TestValidateConfigurationNamesTheField(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got, wrong := validateConfiguration(spec(t, test.spec))
 			if len(wrong) != 1 || !strings.HasPrefix(wrong[0], test.want) {
-				t.Errorf("mistakes %q, want one: %q", wrong, test.want)
+				t.Errorf("errors %q, want one: %q", wrong, test.want)
 			}
 			if diff := cmp.Diff(overrides{}, got, cmp.AllowUnexported(overrides{})); diff != "" {
 				t.Errorf("used (-want +got):\n%s", diff)
@@ -313,7 +313,7 @@ proxyConfig: {httpProxy: "http://user:secret@"}
 registries: [{mirror: "https://user:secret@mirror.example.com"}]
 `))
 	if len(wrong) != 3 || strings.Contains(strings.Join(wrong, ""), "secret") {
-		t.Errorf("mistakes %q", wrong)
+		t.Errorf("errors %q", wrong)
 	}
 }
 
@@ -330,7 +330,7 @@ func TestValidateConfigurationBoundsSizes(t *testing.T) {
 	} {
 		_, wrong := validateConfiguration(spec(t, text))
 		if len(wrong) != 1 || !strings.HasPrefix(wrong[0], field+": has ") {
-			t.Errorf("%s: mistakes %q", field, wrong)
+			t.Errorf("%s: errors %q", field, wrong)
 		}
 	}
 }
@@ -363,7 +363,7 @@ func TestValidateAnnotation(t *testing.T) {
 			if test.wrong == "" != (len(wrong) == 0) || test.wrong != "" &&
 				(!strings.Contains(wrong[0], test.wrong) ||
 					!strings.Contains(wrong[0], "open-cluster-management.io/image-registries")) {
-				t.Errorf("mistakes %q, want %q", wrong, test.wrong)
+				t.Errorf("errors %q, want %q", wrong, test.wrong)
 			}
 		})
 	}

@@ -43,7 +43,7 @@ func TestValidateNetworkPolicy(t *testing.T) {
 			var wrong fieldErrors
 			validateNetworkPolicy(test.given, &wrong)
 			if diff := cmp.Diff(test.want, wrong); diff != "" {
-				t.Errorf("mistakes (-want +got):\n%s", diff)
+				t.Errorf("errors (-want +got):\n%s", diff)
 			}
 		})
 	}

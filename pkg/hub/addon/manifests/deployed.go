@@ -54,10 +54,10 @@ func DeployedFor(addon *addonv1beta1.ManagedClusterAddOn, works []*workv1.Manife
 		name, _ := ownwork.ReadName(work)
 		isDeleted := !work.DeletionTimestamp.IsZero()
 		switch {
-		case name.Guest == "" && !isOwnedBy(work, addon.UID):
-		case name.Guest == "" && !name.Cleanup:
+		case name.Hosted == "" && !isOwnedBy(work, addon.UID):
+		case name.Hosted == "" && !name.Cleanup:
 			there.Works = append(there.Works, work)
-		case name.Guest == "", name.Cleanup && !isDeleted && runs(work.Spec.Workload.Manifests, addon.UID):
+		case name.Hosted == "", name.Cleanup && !isDeleted && runs(work.Spec.Workload.Manifests, addon.UID):
 			there.CleansUp = true
 		case !deploys(work, namespace, addon.UID):
 		case isDeleted:

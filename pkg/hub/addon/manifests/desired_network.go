@@ -47,7 +47,7 @@ func (p Proxy) ports() []int32 {
 	for _, given := range []string{p.HTTP, p.HTTPS} {
 		parsed, err := url.Parse(given)
 		if err != nil {
-			continue // judgeProxyURL has refused it
+			continue // validateProxyURL has refused it
 		}
 		port, err := strconv.ParseUint(cmp.Or(parsed.Port(), defaults[parsed.Scheme]), 10, 16)
 		if err != nil {

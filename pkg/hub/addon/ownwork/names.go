@@ -18,9 +18,9 @@ import (
 // reliable: every cluster may change the labels and the content of those in its namespace,
 // but create none.
 type Name struct {
-	// Guest is the cluster whose agent the work's cluster hosts, empty if the work is for
+	// Hosted is the cluster whose agent the work's cluster hosts, empty if the work is for
 	// that cluster's own agent.
-	Guest string
+	Hosted string
 
 	// Cleanup is true for the work with the clean-up Job.
 	Cleanup bool
@@ -42,15 +42,15 @@ func ReadName(work *workv1.ManifestWork) (Name, bool) {
 	if work.Name == constants.PreDeleteHookWorkName(addon) {
 		return Name{Cleanup: true}, true
 	}
-	if guest, ok := strings.CutPrefix(work.Name, constants.PreDeleteHookHostingWorkName("", addon)); ok {
-		return Name{guest, true}, guest != "" && guest != work.Namespace
+	if cluster, ok := strings.CutPrefix(work.Name, constants.PreDeleteHookHostingWorkName("", addon)); ok {
+		return Name{cluster, true}, cluster != "" && cluster != work.Namespace
 	}
-	if guest, ok := strings.CutPrefix(work.Name, constants.DeployHostingWorkNamePrefix("", addon)); ok {
-		at := strings.LastIndex(guest, "-")
-		if at < 1 || !isNumber(guest[at+1:]) {
+	if hosted, ok := strings.CutPrefix(work.Name, constants.DeployHostingWorkNamePrefix("", addon)); ok {
+		at := strings.LastIndex(hosted, "-")
+		if at < 1 || !isNumber(hosted[at+1:]) {
 			return Name{}, false
 		}
-		return Name{Guest: guest[:at]}, guest[:at] != work.Namespace
+		return Name{Hosted: hosted[:at]}, hosted[:at] != work.Namespace
 	}
 	number, ok := strings.CutPrefix(work.Name, constants.DeployWorkNamePrefix(addon)+"-")
 	return Name{}, ok && isNumber(number)
@@ -60,18 +60,18 @@ func isNumber(text string) bool {
 	return text != "" && !slices.ContainsFunc([]byte(text), func(c byte) bool { return c < '0' || c > '9' })
 }
 
-// GuestOf returns the cluster whose agent a ManifestWork deploys on a hosting cluster, or
+// HostedCluster returns the cluster whose agent a ManifestWork deploys on a hosting cluster, or
 // "".
-func GuestOf(work *workv1.ManifestWork) string {
+func HostedCluster(work *workv1.ManifestWork) string {
 	name, ok := ReadName(work)
 	if !ok {
 		return ""
 	}
-	return name.Guest
+	return name.Hosted
 }
 
 // ClusterOf returns the cluster whose agent a ManifestWork deploys or cleans up.
-func ClusterOf(work *workv1.ManifestWork) string { return cmp.Or(GuestOf(work), work.Namespace) }
+func ClusterOf(work *workv1.ManifestWork) string { return cmp.Or(HostedCluster(work), work.Namespace) }
 
 // WantedHost returns the cluster on which a cluster's agent should run, empty if that is
 // the cluster itself.

@@ -38,7 +38,7 @@ func TestOnlyTheNameIdentifiesAManifestWork(t *testing.T) {
 			}}}
 			got := ""
 			if read, ok := ownwork.ReadName(work); ok {
-				got = cmp.Or(read.Guest, "own")
+				got = cmp.Or(read.Hosted, "own")
 				if read.Cleanup {
 					got += " cleanup"
 				}

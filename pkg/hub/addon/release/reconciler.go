@@ -110,11 +110,11 @@ func (r *Reconciler) jobStart(ctx context.Context, addon *addonv1beta1.ManagedCl
 // leaves a later addon of the same name alone, and one without a finalizer. stuck says
 // that the clean-up Job took too long.
 func (r *Reconciler) releaseAddon(
-	ctx context.Context, judged *addonv1beta1.ManagedClusterAddOn, cluster *clusterv1.ManagedCluster, stuck bool,
+	ctx context.Context, observed *addonv1beta1.ManagedClusterAddOn, cluster *clusterv1.ManagedCluster, stuck bool,
 ) error {
 	addon := &addonv1beta1.ManagedClusterAddOn{}
-	err := r.Live.Get(ctx, client.ObjectKeyFromObject(judged), addon)
-	if err != nil || addon.UID != judged.UID || !ownwork.WaitsForCleanup(addon) {
+	err := r.Live.Get(ctx, client.ObjectKeyFromObject(observed), addon)
+	if err != nil || addon.UID != observed.UID || !ownwork.WaitsForCleanup(addon) {
 		return kube.IgnoreGone(err)
 	}
 	if ownwork.IsHosted(addon) && !r.HostedAgents {
@@ -250,7 +250,7 @@ func (r *Reconciler) hostedWorks(
 		return nil, fmt.Errorf("listing the ManifestWorks for cluster %s on its hosting cluster: %w", addon.Namespace, err)
 	}
 	return slices.DeleteFunc(works.Items, func(work workv1.ManifestWork) bool {
-		return ownwork.GuestOf(&work) != addon.Namespace
+		return ownwork.HostedCluster(&work) != addon.Namespace
 	}), nil
 }
 

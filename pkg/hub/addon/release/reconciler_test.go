@@ -26,9 +26,9 @@ const foreignFinalizer = "example.com/foreign"
 type removal struct {
 	*Reconciler
 	*world
-	clock *testingclock.FakePassiveClock
-	told  *events.FakeRecorder
-	addon *addonv1beta1.ManagedClusterAddOn
+	clock    *testingclock.FakePassiveClock
+	recorder *events.FakeRecorder
+	addon    *addonv1beta1.ManagedClusterAddOn
 }
 
 func newRemoval(t *testing.T, available metav1.ConditionStatus, finalizers ...string) *removal {
@@ -42,13 +42,13 @@ func newRemoval(t *testing.T, available metav1.ConditionStatus, finalizers ...st
 	w.MustDelete(addon)
 	w.Wire.Reset()
 	r := &removal{
-		world: w,
-		clock: testingclock.NewFakePassiveClock(time.Now()),
-		told:  events.NewFakeRecorder(10),
-		addon: addon,
+		world:    w,
+		clock:    testingclock.NewFakePassiveClock(time.Now()),
+		recorder: events.NewFakeRecorder(10),
+		addon:    addon,
 	}
 	r.Reconciler = &Reconciler{
-		Client: w, Live: w, Recorder: r.told, Clock: r.clock,
+		Client: w, Live: w, Recorder: r.recorder, Clock: r.clock,
 		Options: Options{Unreachable: 5 * time.Minute, Job: 30 * time.Minute},
 	}
 	return r
@@ -105,8 +105,8 @@ func TestReconcileReleasesAHostedAgentAndItsHost(t *testing.T) {
 	if !r.Find(others) {
 		t.Error("another cluster's agent was removed from the host")
 	}
-	if told := <-r.told.Events; !strings.Contains(told, "no such namespace") {
-		t.Errorf("event %q", told)
+	if event := <-r.recorder.Events; !strings.Contains(event, "no such namespace") {
+		t.Errorf("event %q", event)
 	}
 }
 
@@ -145,9 +145,9 @@ func TestReconcileReleasesALostSpoke(t *testing.T) {
 	}
 	for _, about := range []string{"addon", "cluster"} {
 		select {
-		case told := <-r.told.Events:
-			if !strings.HasPrefix(told, "Warning CleanupAbandoned") || !strings.Contains(told, "ClusterClaims") {
-				t.Errorf("event about the %s: %q", about, told)
+		case event := <-r.recorder.Events:
+			if !strings.HasPrefix(event, "Warning CleanupAbandoned") || !strings.Contains(event, "ClusterClaims") {
+				t.Errorf("event about the %s: %q", about, event)
 			}
 		default:
 			t.Errorf("no event about the %s", about)
@@ -158,8 +158,8 @@ func TestReconcileReleasesALostSpoke(t *testing.T) {
 	if _, err := r.reconcile(); err != nil {
 		t.Fatal(err)
 	}
-	if writes := r.Wire.Writes(); len(writes) > 0 || len(r.told.Events) > 0 {
-		t.Errorf("writes %v or %d events although it let go already", writes, len(r.told.Events))
+	if writes := r.Wire.Writes(); len(writes) > 0 || len(r.recorder.Events) > 0 {
+		t.Errorf("writes %v or %d events although it let go already", writes, len(r.recorder.Events))
 	}
 }
 
@@ -174,8 +174,8 @@ func TestReconcileWaitsForTheJobOfAReachableSpoke(t *testing.T) {
 	if _, err := r.reconcile(); err != nil {
 		t.Fatal(err)
 	}
-	if writes := r.Wire.Writes(); len(writes) > 0 || len(r.told.Events) > 0 {
-		t.Errorf("writes %v or %d events before the Job's time is over", writes, len(r.told.Events))
+	if writes := r.Wire.Writes(); len(writes) > 0 || len(r.recorder.Events) > 0 {
+		t.Errorf("writes %v or %d events before the Job's time is over", writes, len(r.recorder.Events))
 	}
 
 	r.work(r.addon.Namespace, "addon-cluster-inventory-pre-delete", "cluster-inventory")
@@ -188,12 +188,12 @@ func TestReconcileWaitsForTheJobOfAReachableSpoke(t *testing.T) {
 	}
 	for _, about := range []string{"addon", "cluster"} {
 		select {
-		case told := <-r.told.Events:
+		case event := <-r.recorder.Events:
 			for _, part := range []string{
 				"Warning CleanupAbandoned", "within 30m0s", "has not applied ManifestWork", "ClusterClaims",
 			} {
-				if !strings.Contains(told, part) {
-					t.Errorf("the event about the %s does not say %q: %q", about, part, told)
+				if !strings.Contains(event, part) {
+					t.Errorf("the event about the %s does not say %q: %q", about, part, event)
 				}
 			}
 		default:
@@ -222,7 +222,7 @@ func TestReconcileReleasesTheJobAlthoughManagersRestart(t *testing.T) {
 		t.Helper()
 		r.clock.SetTime(began.Add(after))
 		r.Reconciler = &Reconciler{
-			Client: r.world, Live: r.world, Recorder: r.told, Clock: r.clock, Options: r.Options,
+			Client: r.world, Live: r.world, Recorder: r.recorder, Clock: r.clock, Options: r.Options,
 		}
 		if result, err := r.reconcile(); err != nil || result.RequeueAfter.Round(time.Minute) != want {
 			t.Errorf("after %s: %+v, %v; want to come back after %s", after, result, err, want)
@@ -251,8 +251,8 @@ func TestReconcileReturnsConflictsAndEmitsNoWrongEvent(t *testing.T) {
 	if _, err := r.reconcile(); !apierrors.IsConflict(err) {
 		t.Errorf("got %v, want the conflict", err)
 	}
-	if len(r.told.Events) > 0 {
-		t.Error("told of letting go, but did not")
+	if len(r.recorder.Events) > 0 {
+		t.Error("an event says that it let go, but it did not")
 	}
 	r.Wire.Fail(nil)
 	if _, err := r.reconcile(); err != nil {
@@ -281,8 +281,8 @@ func TestBeingRemoved(t *testing.T) {
 			meta: metav1.ObjectMeta{Name: "cluster-inventory", DeletionTimestamp: &removed},
 			want: true,
 		},
-		"this addon, standing":   {meta: metav1.ObjectMeta{Name: "cluster-inventory"}},
-		"another addon, removed": {meta: metav1.ObjectMeta{Name: "another", DeletionTimestamp: &removed}},
+		"this addon, not deleted": {meta: metav1.ObjectMeta{Name: "cluster-inventory"}},
+		"another addon, removed":  {meta: metav1.ObjectMeta{Name: "another", DeletionTimestamp: &removed}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

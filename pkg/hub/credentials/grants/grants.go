@@ -20,9 +20,9 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-// settlingTime is how long a new RoleBinding may take to work: the API servers learn of it by
+// takesEffectAfter is how long a new RoleBinding may take to work: the API servers learn of it by
 // a separate watch.
-const settlingTime = 5 * time.Second
+const takesEffectAfter = 5 * time.Second
 
 // Grants creates the manager's RoleBindings where and when an account needs them, and removes
 // those that no account needs any more. It is safe for concurrent use.
@@ -140,9 +140,9 @@ func (g *Grants) lock(grant Grant) (unlock func()) {
 	return state.writing.Unlock
 }
 
-// Settling returns how soon to retry a request that was forbidden although its grant was
+// ForbiddenRetry returns how soon to retry a request that was forbidden although its grant was
 // just created, and zero if it was not. The waits grow with time.
-func (g *Grants) Settling(grant Grant) time.Duration {
+func (g *Grants) ForbiddenRetry(grant Grant) time.Duration {
 	g.mu.Lock()
 	made := g.state(grant).made
 	g.mu.Unlock()
@@ -150,7 +150,7 @@ func (g *Grants) Settling(grant Grant) time.Duration {
 		return 0
 	}
 	age := g.clock.Since(made)
-	if age >= settlingTime {
+	if age >= takesEffectAfter {
 		return 0
 	}
 	return max(10*time.Millisecond, age/4)

@@ -81,18 +81,18 @@ func TestClaimsAreReleasedByTheLastAccount(t *testing.T) {
 	}
 }
 
-func TestANewGrantSettles(t *testing.T) {
+func TestANewGrantTakesEffectLater(t *testing.T) {
 	clock := testingclock.NewFakePassiveClock(time.Unix(100, 0))
 	g := New(nil, nil, nil, subject, clock, "test")
-	if wait := g.Settling(Target("team")); wait != 0 {
-		t.Errorf("a grant that was not made settles in %s", wait)
+	if wait := g.ForbiddenRetry(Target("team")); wait != 0 {
+		t.Errorf("a request without a new grant is retried in %s", wait)
 	}
 	g.setMade(Target("team"), clock.Now())
 	for _, step := range []struct{ after, want time.Duration }{
-		{0, 10 * time.Millisecond}, {time.Second, 250 * time.Millisecond}, {settlingTime, 0},
+		{0, 10 * time.Millisecond}, {time.Second, 250 * time.Millisecond}, {takesEffectAfter, 0},
 	} {
 		clock.SetTime(time.Unix(100, 0).Add(step.after))
-		if got := g.Settling(Target("team")); got != step.want {
+		if got := g.ForbiddenRetry(Target("team")); got != step.want {
 			t.Errorf("after %s: retry in %s, want %s", step.after, got, step.want)
 		}
 	}

@@ -32,8 +32,8 @@ type Copies interface {
 // show yet when that is overdue: another client may have deleted it before its creation was recorded.
 func (g *Grants) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	err := g.keep(ctx, Of(req.NamespacedName))
-	if fight := (&kube.ContestedError{}); errors.As(err, &fight) {
-		return reconcile.Result{RequeueAfter: fight.Wait}, nil
+	if contention := (&kube.ContestedError{}); errors.As(err, &contention) {
+		return reconcile.Result{RequeueAfter: contention.Wait}, nil
 	}
 	if err != nil {
 		return reconcile.Result{}, err

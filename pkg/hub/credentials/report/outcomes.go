@@ -29,8 +29,8 @@ type Outcome struct {
 	// Problems are for the condition; none means that the account is copied.
 	Problems []Problem
 
-	// Lacks are what is reported to the consumers of each namespace.
-	Lacks map[string][]notices.Lack
+	// ForConsumers is what is reported to the consumers of each namespace.
+	ForConsumers map[string][]notices.Problem
 }
 
 // Outcomes remembers the outcome of each account that is known well enough, and announces what
@@ -38,15 +38,15 @@ type Outcome struct {
 // concurrent use.
 type Outcomes struct {
 	changed  func(cluster string)
-	tell     func(namespace string)
+	notify   func(namespace string)
 	metrics  *metrics.Metrics
 	clusters kube.Memory[string, map[string]Outcome] // by cluster and account; the inner maps never change
 }
 
 // NewOutcomes returns empty outcomes. changed is called with a cluster whose condition may have
-// changed, and tell with a namespace about which there may be more or less to report.
-func NewOutcomes(changed func(cluster string), tell func(namespace string), counts *metrics.Metrics) *Outcomes {
-	return &Outcomes{changed: changed, tell: tell, metrics: counts}
+// changed, and notify with a namespace about which there may be more or less to report.
+func NewOutcomes(changed func(cluster string), notify func(namespace string), counts *metrics.Metrics) *Outcomes {
+	return &Outcomes{changed: changed, notify: notify, metrics: counts}
 }
 
 // Set records the outcome of an account.
@@ -59,7 +59,7 @@ func (o *Outcomes) Over(account types.NamespacedName, reason string) {
 	before := all[account.Name]
 	rest := slices.DeleteFunc(slices.Clone(before.Problems), func(p Problem) bool { return p.Reason == reason })
 	if len(rest) < len(before.Problems) {
-		o.replace(account, Outcome{Problems: rest, Lacks: before.Lacks}, len(rest) > 0)
+		o.replace(account, Outcome{Problems: rest, ForConsumers: before.ForConsumers}, len(rest) > 0)
 	}
 }
 
@@ -82,10 +82,10 @@ func (o *Outcomes) replace(account types.NamespacedName, now Outcome, keep bool)
 	if known != keep || !slices.Equal(before.Problems, now.Problems) {
 		o.changed(account.Namespace)
 	}
-	namespaces := append(slices.Collect(maps.Keys(before.Lacks)), slices.Collect(maps.Keys(now.Lacks))...)
+	namespaces := append(slices.Collect(maps.Keys(before.ForConsumers)), slices.Collect(maps.Keys(now.ForConsumers))...)
 	for _, namespace := range kube.SortedNames(namespaces) {
-		if !reflect.DeepEqual(before.Lacks[namespace], now.Lacks[namespace]) {
-			o.tell(namespace)
+		if !reflect.DeepEqual(before.ForConsumers[namespace], now.ForConsumers[namespace]) {
+			o.notify(namespace)
 		}
 	}
 }
@@ -101,14 +101,14 @@ func (o *Outcomes) Of(cluster string) map[string][]Problem {
 }
 
 // In returns what is reported to the consumers of a namespace.
-func (o *Outcomes) In(namespace string) []notices.Lack {
-	var lacks []notices.Lack
+func (o *Outcomes) In(namespace string) []notices.Problem {
+	var problems []notices.Problem
 	for _, accounts := range o.clusters.All() {
 		for _, each := range accounts {
-			lacks = append(lacks, each.Lacks[namespace]...)
+			problems = append(problems, each.ForConsumers[namespace]...)
 		}
 	}
-	return lacks
+	return problems
 }
 
 // countedAs returns the state under which an account with these problems is counted: the

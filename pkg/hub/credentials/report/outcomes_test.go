@@ -55,7 +55,7 @@ func TestTenThousandRefusedTokensAreOneEvent(t *testing.T) {
 	}
 	for i := range clusters {
 		why := fmt.Sprintf("Account reader is not copied: its token has expired at %d.", i)
-		refused.Set(account(i), Outcome{Lacks: map[string][]notices.Lack{"team": {{
+		refused.Set(account(i), Outcome{ForConsumers: map[string][]notices.Problem{"team": {{
 			Cluster: account(i).Namespace, Reason: "InvalidSource", Why: why, HasProfile: true, Bindings: []string{"set"},
 		}}}})
 	}
@@ -99,12 +99,12 @@ func TestSimultaneousOutcomesOfOneCluster(t *testing.T) {
 		group.Go(func() {
 			account := types.NamespacedName{Namespace: "c", Name: fmt.Sprint(i)}
 			o.Set(account, Outcome{Problems: []Problem{{Reason: "CopyFailed"}}})
-			o.Set(account, Outcome{Lacks: map[string][]notices.Lack{"team": {{Cluster: "c"}}}})
+			o.Set(account, Outcome{ForConsumers: map[string][]notices.Problem{"team": {{Cluster: "c"}}}})
 		})
 	}
 	group.Wait()
-	if known, lacks := len(o.Of("c")), len(o.In("team")); known != accounts || lacks != accounts {
-		t.Errorf("%d outcomes are known and %d told, want %d", known, lacks, accounts)
+	if known, problems := len(o.Of("c")), len(o.In("team")); known != accounts || problems != accounts {
+		t.Errorf("%d outcomes are known and %d reported, want %d", known, problems, accounts)
 	}
 }
 

@@ -2,7 +2,7 @@
 // part of their tokens' Secrets may be copied.
 //
 // An account's status says which Secret holds its token and when that changed. The Secret of
-// that name in the cluster's namespace is then read live and judged (judge.go): the spoke's
+// that name in the cluster's namespace is then read live and validated (validate.go): the spoke's
 // agent writes both, so neither is trusted beyond those rules. Only digests of tokens are
 // remembered.
 //

@@ -64,7 +64,7 @@ type findings struct {
 }
 
 // Current returns the finding for an account's present reference. ok is false if it is time to read again.
-// A finding from a later time was judged by a clock that has been set back since: the token
+// A finding from a later time was made by a clock that has been set back since: the token
 // may not have expired after all.
 func (s *findings) Current(account types.NamespacedName, ref Reference, now time.Time) (f Finding, ok bool) {
 	f, ok = s.found.Load(account)

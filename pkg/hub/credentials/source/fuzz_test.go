@@ -25,7 +25,7 @@ func FuzzWhatIsHandedOver(f *testing.F) {
 	f.Add("a.b.c", "-----BEGIN CERTIFICATE-----")
 	account := &authv1beta1.ManagedServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "c1", Name: "a", UID: "uid"}}
 	f.Fuzz(func(t *testing.T, text, ca string) {
-		got, problem := judge(account, ocmtest.TokenSecret(account, text, ca), noon)
+		got, problem := validate(account, ocmtest.TokenSecret(account, text, ca), noon)
 		if problem != "" {
 			if got.Token != nil || got.CA != nil {
 				t.Errorf("something is copied in spite of %q", problem)

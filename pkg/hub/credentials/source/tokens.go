@@ -47,7 +47,7 @@ func (t *Tokens) Read(
 	case err != nil:
 		return Finding{}, nil, fmt.Errorf("reading Secret %s: %w", key.Name, err)
 	}
-	read, problem := judge(account, secret, now)
+	read, problem := validate(account, secret, now)
 	if problem != "" {
 		f.Problem = problem
 		return t.record(key, f, now), nil, nil

@@ -127,7 +127,7 @@ func (c *Copies) Put(ctx context.Context, w Want) error {
 		c.ledger.gone(w.Account, w.key(), c.clock.Now())
 		foreign := &ForeignError{Name: w.key().Name}
 		if isUpstreams(have) {
-			foreign.Why = judgeUpstreams(have, w)
+			foreign.Why = validateUpstreams(have, w)
 		}
 		return foreign
 	case replace:

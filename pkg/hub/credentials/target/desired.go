@@ -144,7 +144,7 @@ const (
 // the account's copy.
 func nextStep(have *corev1.Secret, isCopy bool, w Want) step {
 	switch {
-	case !isCopy && isUpstreams(have) && judgeUpstreams(have, w) == "":
+	case !isCopy && isUpstreams(have) && validateUpstreams(have, w) == "":
 		return patch
 	case !isCopy:
 		return leaveForeign

@@ -10,7 +10,7 @@
 // one of these marks is left, or if the API server's record of writers names the manager and
 // its one owner is a ClusterProfile of the cluster's name. Any other is foreign: it is left
 // alone. One that managed-serviceaccount's own syncer has left behind is taken over in place,
-// by one patch, once its whole content has been verified (judge_upstreams.go). As long as that
+// by one patch, once its whole content has been verified (validate_upstreams.go). As long as that
 // syncer is on, the Secrets that it has taken over are its own. A contested copy is repaired
 // at a bounded rate (kube.Brake). Copies are deleted by UID, regardless of their finalizers,
 // because otherwise they could still be read.

@@ -154,18 +154,18 @@ func (f *Followers) run(ctx context.Context, namespace string, synced chan<- str
 		Trim:   kube.Trimmed(trimCopy),
 		Changed: func(before, after client.Object) {
 			if after == nil {
-				f.tell(f.ledger.Vanish, before)
+				f.record(f.ledger.Vanish, before)
 				f.emptied(namespace)
 				return
 			}
-			f.tell(f.ledger.See, after)
+			f.record(f.ledger.See, after)
 		},
 		Synced: func() {
 			// An earlier follower may have shown copies that are gone. The ledger is read first, so that a copy
 			// that arrives meanwhile does not count as gone.
 			for _, meta := range f.ledger.SeenIn(namespace) {
 				if follower.Get(client.ObjectKeyFromObject(meta).String()) == nil {
-					f.tell(f.ledger.Vanish, meta)
+					f.record(f.ledger.Vanish, meta)
 				}
 			}
 			close(synced)
@@ -175,12 +175,12 @@ func (f *Followers) run(ctx context.Context, namespace string, synced chan<- str
 	follower.Run(ctx)
 }
 
-func (f *Followers) tell(record func(*metav1.PartialObjectMetadata) []types.NamespacedName, obj client.Object) {
+func (f *Followers) record(update func(*metav1.PartialObjectMetadata) []types.NamespacedName, obj client.Object) {
 	meta, ok := obj.(*metav1.PartialObjectMetadata)
 	if !ok {
 		return
 	}
-	for _, account := range record(meta) {
+	for _, account := range update(meta) {
 		f.touched(account)
 	}
 }

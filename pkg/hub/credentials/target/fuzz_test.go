@@ -49,7 +49,7 @@ func FuzzForeignSecret(f *testing.F) {
 		if step := nextStep(have, isCopy, want); !isCopy && (step == leaveForeign) == isUpstreams {
 			t.Errorf("step %d", step)
 		}
-		if why := judgeUpstreams(have, want); len(why) > 300 {
+		if why := validateUpstreams(have, want); len(why) > 300 {
 			t.Errorf("reason %q", why)
 		}
 	})

@@ -117,9 +117,9 @@ func TestLedger(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			l := NewLedger()
-			var told []types.NamespacedName
+			var accounts []types.NamespacedName
 			for _, step := range test.steps {
-				told = step(l)
+				accounts = step(l)
 			}
 			at := test.at
 			if at.IsZero() {
@@ -134,7 +134,7 @@ func TestLedger(t *testing.T) {
 			if got := l.Count("team"); got != test.count {
 				t.Errorf("%d copies in the namespace, want %d", got, test.count)
 			}
-			if got := len(told) > 0; got != test.look {
+			if got := len(accounts) > 0; got != test.look {
 				t.Errorf("the account is to be looked at: %t, want %t", got, test.look)
 			}
 		})

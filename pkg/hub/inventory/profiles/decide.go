@@ -130,7 +130,7 @@ func IsWhole(o Observed) bool {
 	if o.Profile == nil || o.Profile.DeletionTimestamp != nil || !selection.IsMarked(o.Profile) {
 		return false
 	}
-	return !slices.ContainsFunc(o.Access.Lacking, func(name string) bool {
+	return !slices.ContainsFunc(o.Access.Missing, func(name string) bool {
 		return !slices.ContainsFunc(o.Profile.Status.AccessProviders, func(entry inventoryv1alpha1.AccessProvider) bool {
 			return entry.Name == name
 		})

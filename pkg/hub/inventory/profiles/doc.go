@@ -10,5 +10,5 @@
 //   - decide_member.go: which cluster has which member id;
 //   - decide_urgent.go: which changes must not wait for a profile's budget;
 //   - own_part.go: the part of a profile whose changes by other clients are repaired;
-//   - judge.go and trim.go: what is kept of what spokes and other clients send.
+//   - validate.go and trim.go: what is kept of what spokes and other clients send.
 package profiles

@@ -88,11 +88,11 @@ func (l Limits) Trim(cluster *clusterv1.ManagedCluster) (trimmed *clusterv1.Mana
 			conditions = append(conditions, condition)
 		}
 	}
-	claims, leftOut, rejected := l.judgeClaims(cluster.Status.ClusterClaims)
+	claims, leftOut, rejected := l.validateClaims(cluster.Status.ClusterClaims)
 	if len(rejected) == 0 {
 		rejected = Rejected(cluster) // if it was trimmed before
 	}
-	version, problem := judgeVersion(cluster.Status.Version.Kubernetes)
+	version, problem := validateVersion(cluster.Status.Version.Kubernetes)
 	if problem != "" {
 		leftOut = append(leftOut, problem)
 	}
@@ -107,7 +107,7 @@ func (l Limits) Trim(cluster *clusterv1.ManagedCluster) (trimmed *clusterv1.Mana
 		},
 	}
 	leftOut = append(leftOut, leftOutOf(cluster)...)
-	labels, unfit := l.judgeLabels(claims)
+	labels, unfit := l.validateLabels(claims)
 	for _, problem := range unfit {
 		if !slices.Contains(leftOut, problem) { // as it is if the cluster was trimmed before
 			leftOut = append(leftOut, problem)

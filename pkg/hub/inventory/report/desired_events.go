@@ -48,19 +48,19 @@ const (
 // overruledNotices returns what the writers of properties must know whose values were
 // replaced by those of claims.
 func overruledNotices(byCluster map[string][]string) []notices.Notice {
-	lacks := make([]notices.Lack, 0, len(byCluster))
+	problems := make([]notices.Problem, 0, len(byCluster))
 	for cluster, names := range byCluster {
 		quoted := make([]string, 0, len(names))
 		for _, name := range names {
 			quoted = append(quoted, kube.Quote(name))
 		}
-		lacks = append(lacks, notices.Lack{
+		problems = append(problems, notices.Problem{
 			Cluster: cluster, Reason: reasonOverruled, HasProfile: true,
 			Why: fmt.Sprintf("Another client wrote properties that the cluster has claims of; the claims' values count: %s.",
 				kube.ListNames(kube.SortedNames(quoted), profiles.MaxNames)),
 		})
 	}
-	return notices.Desired(lacks)
+	return notices.Desired(problems)
 }
 
 // heldBackNotices returns what to say on a ManagedCluster about the namespaces in which changes
@@ -138,26 +138,26 @@ func inconclusiveText(clusters map[string]bool) string {
 // desiredNotices returns, for the objects of one namespace, which clusters' profiles are
 // missing, not ours, or without an access provider, and why.
 func desiredNotices(byCluster map[string]Outcome) []notices.Notice {
-	var lacks []notices.Lack
+	var problems []notices.Problem
 	clusters := map[notices.Subject]map[string][]string{} // by reason
 	warnings := map[notices.Subject]bool{}
 	tooMany := hasTooMany(byCluster)
 	for cluster, out := range byCluster {
 		if out.Kind == InPlace && len(out.Access) > 0 {
-			lacks = append(lacks, notices.Lack{
+			problems = append(problems, notices.Problem{
 				Cluster: cluster, Reason: contract.ReasonAccessUnavailable, Why: strings.Join(out.Access, " "),
 				HasProfile: true, Bindings: out.Bindings,
 			})
 		}
 		if len(out.CrowdedOut) > 0 {
-			lacks = append(lacks, notices.Lack{
+			problems = append(problems, notices.Problem{
 				Cluster: cluster, Reason: reasonCrowdedOut, HasProfile: true, Bindings: out.Bindings,
 				Why: fmt.Sprintf("Not published, because a ClusterProfile has at most %d access providers and other clients "+
 					"wrote the rest: %s.", profiles.MaxAccessProviders, strings.Join(out.CrowdedOut, ", ")),
 			})
 		}
 		if out.RefusedID != "" {
-			lacks = append(lacks, notices.Lack{
+			problems = append(problems, notices.Problem{
 				Cluster: cluster, Reason: reasonMemberID, HasProfile: true,
 				Why: fmt.Sprintf("The cluster does not get the member id %s: another cluster has it.", kube.Quote(out.RefusedID)),
 			})
@@ -170,7 +170,7 @@ func desiredNotices(byCluster map[string]Outcome) []notices.Notice {
 			warnings[about] = warnings[about] || out.Kind != Withheld
 		}
 	}
-	list := notices.Desired(lacks)
+	list := notices.Desired(problems)
 	for about, byReason := range clusters {
 		var parts []string
 		for _, why := range slices.Sorted(maps.Keys(byReason)) {

@@ -16,7 +16,7 @@ func TestOutcomesAnnounceChanges(t *testing.T) {
 	var names []string
 	o.StatusChanged = func(cluster string) { names = append(names, cluster) }
 	o.ScopeChanged = func(scope types.NamespacedName) { names = append(names, scope.Namespace) }
-	told := func() []string {
+	reported := func() []string {
 		defer func() { names = nil }()
 		return names
 	}
@@ -34,8 +34,8 @@ func TestOutcomesAnnounceChanges(t *testing.T) {
 	}
 	for _, step := range steps {
 		step.do()
-		if diff := cmp.Diff(step.want, told()); diff != "" {
-			t.Errorf("%s: told (-want +got):\n%s", step.what, diff)
+		if diff := cmp.Diff(step.want, reported()); diff != "" {
+			t.Errorf("%s: reported (-want +got):\n%s", step.what, diff)
 		}
 	}
 	if len(o.clusters)+len(o.namespaces)+len(o.pairs) != 0 {

@@ -24,8 +24,8 @@ const (
 	// which namespaces these are.
 	syncedMessage = "Every ClusterProfile that this cluster should have is up to date."
 
-	// passing is how long a state must last that is often transient.
-	passing = 5 * time.Second
+	// transient is how long a state must last that often ends by itself.
+	transient = 5 * time.Second
 
 	// incomplete is how long to wait for the outcomes of other namespaces before problems
 	// in some are written, and for decisions: a tenant's Placement may concern thousands of addons.
@@ -154,13 +154,13 @@ func ProfilesSynced(byNamespace map[string]Outcome, isComplete bool) *conditions
 	add(metav1.ConditionFalse, contract.ReasonContested, group(byNamespace, namespaces[Contested])...)
 	add(metav1.ConditionFalse, contract.ReasonForeignProfile, group(byNamespace, namespaces[Foreign])...)
 	add(metav1.ConditionUnknown, contract.ReasonSelectionUnknown, group(byNamespace, namespaces[Undecided])...)
-	left := problems(byNamespace, func(out Outcome) []string { return out.Properties })
+	left := problemsOf(byNamespace, func(out Outcome) []string { return out.Properties })
 	if len(left) > 0 {
 		add(metav1.ConditionFalse, contract.ReasonInvalidProperties,
 			"Left out: "+kube.ListNames(left, profiles.MaxNames)+".")
 	}
 	add(metav1.ConditionFalse, contract.ReasonAccessUnavailable,
-		problems(byNamespace, func(out Outcome) []string { return out.Access })...)
+		problemsOf(byNamespace, func(out Outcome) []string { return out.Access })...)
 	isUnknown := condition != nil && condition.Status == metav1.ConditionUnknown
 	switch {
 	case condition == nil && !isComplete:
@@ -172,7 +172,7 @@ func ProfilesSynced(byNamespace map[string]Outcome, isComplete bool) *conditions
 	case isUnknown: // longer than the manager itself waits for what has vanished
 		condition.HoldBack = kube.LastingAfter
 	case condition.Reason == contract.ReasonAccessUnavailable:
-		condition.HoldBack = passing
+		condition.HoldBack = transient
 	}
 	condition.Message = kube.Shorten(strings.Join(sentences, " "), maxMessageBytes)
 	return condition
@@ -194,8 +194,8 @@ func group(byNamespace map[string]Outcome, namespaces []string) []string {
 	return sentences
 }
 
-// problems returns one kind of problems of all outcomes, sorted and without duplicates.
-func problems(byNamespace map[string]Outcome, of func(Outcome) []string) []string {
+// problemsOf returns one kind of problems of all outcomes, sorted and without duplicates.
+func problemsOf(byNamespace map[string]Outcome, of func(Outcome) []string) []string {
 	var all []string
 	for _, out := range byNamespace {
 		all = append(all, of(out)...)
@@ -218,6 +218,6 @@ func Blocked(reason, message string) *conditions.Desired {
 func Unserved() *conditions.Desired {
 	const format = "The hub does not serve ClusterProfiles: the CustomResourceDefinition %s is missing."
 	missing := Blocked(contract.ReasonProfileAPIMissing, fmt.Sprintf(format, selection.ProfileCRD))
-	missing.HoldBack = passing
+	missing.HoldBack = transient
 	return missing
 }

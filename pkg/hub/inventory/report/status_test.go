@@ -232,10 +232,10 @@ func TestProfilesSynced(t *testing.T) {
 
 func TestNotes(t *testing.T) {
 	b := []string{"b"}
-	many, fights := map[string]Outcome{}, map[string]Outcome{}
+	many, contentions := map[string]Outcome{}, map[string]Outcome{}
 	for i := range 12 {
 		many[fmt.Sprintf("c%02d", i)] = Outcome{Why: "is out", Bindings: b}
-		fights[fmt.Sprintf("c%02d", i)] = Outcome{Kind: Contested, Why: "is contested", Bindings: b}
+		contentions[fmt.Sprintf("c%02d", i)] = Outcome{Kind: Contested, Why: "is contested", Bindings: b}
 	}
 	const names = "c00, c01, c02, c03, c04, c05, c06, c07, c08, c09 and 2 more"
 	on := func(kind notices.Kind, name, reason, eventType, text string) notices.Notice {
@@ -278,7 +278,7 @@ func TestNotes(t *testing.T) {
 			want:     []notices.Notice{on(notices.Profile, "c", "ProfilesWithheld", "Warning", "c has another")},
 		},
 		"many contested: on the binding": {
-			outcomes: fights,
+			outcomes: contentions,
 			want:     []notices.Notice{on(notices.Binding, "b", "ProfilesWithheld", "Warning", names+" is contested")},
 		},
 		"in place without an access provider: on the profile, apart from what is withheld": {

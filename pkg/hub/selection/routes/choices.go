@@ -32,15 +32,16 @@ type Changed struct {
 // except CRDs. The functions of Changed enqueue its requests.
 func WatchChoices(b *builder.Builder, reader client.Reader, settling Settling, changed Changed) *builder.Builder {
 	c := choiceRoutes{reader: reader, settling: settling, changed: changed}
-	placement := func(tell func(placement types.NamespacedName)) handler.EventHandler {
-		return watch.Tells(func(_ context.Context, obj client.Object) { tell(client.ObjectKeyFromObject(obj)) })
+	placement := func(enqueue func(placement types.NamespacedName)) handler.EventHandler {
+		return watch.HandlerFunc(func(_ context.Context, obj client.Object) { enqueue(client.ObjectKeyFromObject(obj)) })
 	}
 	return b.
 		Watches(&clusterv1beta1.Placement{}, placement(changed.Scope), when(ofPublishing(placementScopeChanged))).
 		Watches(&clusterv1beta1.Placement{}, placement(changed.Decisions), when(ofPublishing(placementStatusChanged))).
-		Watches(&clusterv1beta1.PlacementDecision{}, watch.Tells(c.decision), when(kube.OnChange(choiceChanged))).
-		Watches(&clusterv1beta2.ManagedClusterSetBinding{}, watch.Tells(c.binding), when(kube.OnChange(bindingChanged))).
-		WatchesMetadata(kube.Partial(kube.NamespaceKind), watch.Tells(c.namespace), when(kube.OnChange(kube.Never)))
+		Watches(&clusterv1beta1.PlacementDecision{}, watch.HandlerFunc(c.decision), when(kube.OnChange(choiceChanged))).
+		Watches(&clusterv1beta2.ManagedClusterSetBinding{}, watch.HandlerFunc(c.binding),
+			when(kube.OnChange(bindingChanged))).
+		WatchesMetadata(kube.Partial(kube.NamespaceKind), watch.HandlerFunc(c.namespace), when(kube.OnChange(kube.Never)))
 }
 
 // Publishing returns the publishing Placements of a namespace, or of all namespaces if it
@@ -85,19 +86,19 @@ func (c choiceRoutes) decision(ctx context.Context, obj client.Object) {
 }
 
 func (c choiceRoutes) binding(ctx context.Context, obj client.Object) {
-	c.tellAll(ctx, obj.GetNamespace(), c.changed.Scope)
+	c.enqueueAll(ctx, obj.GetNamespace(), c.changed.Scope)
 }
 
 func (c choiceRoutes) namespace(ctx context.Context, obj client.Object) {
-	c.tellAll(ctx, obj.GetName(), c.changed.Decisions)
+	c.enqueueAll(ctx, obj.GetName(), c.changed.Decisions)
 }
 
-func (c choiceRoutes) tellAll(ctx context.Context, namespace string, tell func(types.NamespacedName)) {
+func (c choiceRoutes) enqueueAll(ctx context.Context, namespace string, enqueue func(types.NamespacedName)) {
 	placements, err := Publishing(ctx, c.reader, namespace)
 	if err != nil { // the cache is being shut down
 		log.FromContext(ctx).Error(err, "Cannot find the Placements an event concerns")
 	}
 	for _, placement := range placements {
-		tell(placement)
+		enqueue(placement)
 	}
 }

@@ -52,7 +52,7 @@ type Routes struct {
 	InstallChanged func(namespace string)
 }
 
-// Settling is told what events show of Placements and pairs, which the caches may show only for
+// Settling receives what events show of Placements and pairs, which the caches may show only for
 // a moment.
 type Settling interface {
 	// Forget says that a Placement does not exist, Unpublished that it no longer publishes, and

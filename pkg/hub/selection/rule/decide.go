@@ -78,7 +78,7 @@ type ObservedPlacement struct {
 	// Decides is true if some slice of the Placement's decisions contains the cluster.
 	Decides bool
 
-	Tally Tally
+	Summary Summary
 }
 
 func (p ObservedPlacement) key() types.NamespacedName {
@@ -395,5 +395,5 @@ func unscheduledReason(p ObservedPlacement) string {
 
 // surplus returns how many clusters more a Placement's decisions list than it selects.
 func (p ObservedPlacement) surplus() int {
-	return p.Tally.decisions - int(p.Placement.Status.NumberOfSelectedClusters)
+	return p.Summary.decisions - int(p.Placement.Status.NumberOfSelectedClusters)
 }

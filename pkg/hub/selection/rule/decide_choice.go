@@ -59,7 +59,7 @@ func ChoiceOf(o ChoiceObservation) Choice {
 		return c
 	}
 	c.Clusters = ChosenClusters(o.Decisions)
-	c.Observed = ObservedPlacement{Placement: o.Placement, Tally: TallyOf(o.Decisions)}
+	c.Observed = ObservedPlacement{Placement: o.Placement, Summary: SummaryOf(o.Decisions)}
 	c.Incomplete = UndecidedReason(c.Observed)
 	return c
 }

@@ -78,7 +78,7 @@ func TestDecideChoice(t *testing.T) {
 			},
 			answer: No, rests: []string{BindingCRD},
 		},
-		"the binding has not been judged": {
+		"the binding has not been evaluated": {
 			change: func(o *ChoiceObservation) { o.Bindings[0].Binding.Status.Conditions = nil }, answer: Unknown,
 		},
 		"bindings may come back": {

@@ -47,7 +47,7 @@ type Binding struct {
 type Placement struct {
 	placement *clusterv1beta1.Placement
 	clusters  sets.Set[string]
-	tally     Tally
+	summary   Summary
 }
 
 // NewPlacements returns the publishing Placements of a namespace, each with its own slices.
@@ -72,7 +72,7 @@ func NewPlacements(placements []*clusterv1beta1.Placement, slicesOfAll []cluster
 
 // NewPlacement returns a Placement with its own slices.
 func NewPlacement(placement *clusterv1beta1.Placement, own []clusterv1beta1.PlacementDecision) Placement {
-	p := Placement{placement: placement, clusters: sets.New[string](), tally: TallyOf(own)}
+	p := Placement{placement: placement, clusters: sets.New[string](), summary: SummaryOf(own)}
 	for i := range own {
 		p.clusters.Insert(DecidedClusters(&own[i])...)
 	}
@@ -81,7 +81,7 @@ func NewPlacement(placement *clusterv1beta1.Placement, own []clusterv1beta1.Plac
 
 // Observed returns what the Placement says about a cluster.
 func (p Placement) Observed(cluster string) ObservedPlacement {
-	return ObservedPlacement{Placement: p.placement, Decides: p.clusters.Has(cluster), Tally: p.tally}
+	return ObservedPlacement{Placement: p.placement, Decides: p.clusters.Has(cluster), Summary: p.summary}
 }
 
 // Name returns the Placement's name.
@@ -146,9 +146,9 @@ func Decide(cluster string, f Facts) (Observation, Result) {
 	return o, result
 }
 
-// Judge is Decide with the steps of the rule. All of them are Yes if and only if the result
+// Explain is Decide with the steps of the rule. All of them are Yes if and only if the result
 // is.
-func Judge(cluster string, f Facts) (Result, []Step) {
+func Explain(cluster string, f Facts) (Result, []Step) {
 	o, result := Decide(cluster, f)
 	return result, f.steps(o)
 }

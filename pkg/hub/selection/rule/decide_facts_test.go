@@ -23,7 +23,7 @@ func factsOf(o Observation) Facts {
 		f.Bindings = append(f.Bindings, Binding{Binding: b.Binding, Set: b.Set})
 	}
 	for _, p := range o.Placements {
-		placement := Placement{placement: p.Placement, clusters: sets.New[string](), tally: p.Tally}
+		placement := Placement{placement: p.Placement, clusters: sets.New[string](), summary: p.Summary}
 		if p.Decides {
 			placement.clusters.Insert("c")
 		}
@@ -127,7 +127,7 @@ func TestStepsNameMissingAndHiddenKinds(t *testing.T) {
 			if test.change != nil {
 				test.change(&f)
 			}
-			got, steps := Judge("c", f)
+			got, steps := Explain("c", f)
 			if got.Answer != test.answer || got.Why != test.why {
 				t.Errorf("answer %d because it %q, want %d because it %q", got.Answer, got.Why, test.answer, test.why)
 			}
@@ -182,7 +182,7 @@ func TestNewPlacementsReturnsPublishingOnesWithTheirDecisions(t *testing.T) {
 	if diff := cmp.Diff(map[string][]string{"a": nil, "z": {"one", "three", "two"}}, names); diff != "" {
 		t.Errorf("Placements and their clusters (-want +got):\n%s", diff)
 	}
-	if got[0].Name() != "a" || got[1].tally.decisions != 3 {
+	if got[0].Name() != "a" || got[1].summary.decisions != 3 {
 		t.Errorf("not sorted, or not counted once: %+v", got)
 	}
 }

@@ -130,14 +130,16 @@ func (l *layout) mayHide() bool {
 // MayMove reports whether a cluster for which the Placement does not decide may be on its
 // way from one slice to another. It may if the slices do not add up, unless one spans it.
 func (p ObservedPlacement) MayMove(cluster string) bool {
-	return IsGrouped(p.Placement) || p.surplus() != 0 && !p.spans(cluster) || p.Tally.layout.mayMove(cluster)
+	return IsGrouped(p.Placement) || p.surplus() != 0 && !p.spans(cluster) || p.Summary.layout.mayMove(cluster)
 }
 
 // spans reports whether one slice shows that OCM did not choose a cluster when it wrote it.
 func (p ObservedPlacement) spans(cluster string) bool {
-	return !IsGrouped(p.Placement) && p.Tally.layout.spans(cluster)
+	return !IsGrouped(p.Placement) && p.Summary.layout.spans(cluster)
 }
 
 // MayHide reports whether a chosen cluster may be missing from the Placement's slices for a
 // moment.
-func (p ObservedPlacement) MayHide() bool { return IsGrouped(p.Placement) || p.Tally.layout.mayHide() }
+func (p ObservedPlacement) MayHide() bool {
+	return IsGrouped(p.Placement) || p.Summary.layout.mayHide()
+}

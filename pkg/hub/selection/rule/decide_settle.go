@@ -189,15 +189,15 @@ func Choosing(live []*Placement, hiding []types.NamespacedName, cluster string, 
 // although its slices are of a kind that hides clusters, until the absence has lasted for longest.
 func (s Settlement) addon(m Memory, live Live, longest time.Duration) Settlement {
 	assumed, rest := assumingAddon(s.Observation)
-	standing := m.Installs.Of(assumed.Name)
-	if !standing.MayReturn && standing.hides && kube.TimeLeft(m.Uninstalled, longest, m.Now) > 0 {
+	install := m.Installs.Of(assumed.Name)
+	if !install.MayReturn && install.hides && kube.TimeLeft(m.Uninstalled, longest, m.Now) > 0 {
 		if live.Installs == nil {
 			s.ReadInstalls = true
 			return s
 		}
-		standing = live.Installs.Of(assumed.Name)
+		install = live.Installs.Of(assumed.Name)
 	}
-	if !standing.MayReturn || rest.Answer == No && !rest.ByPlacement {
+	if !install.MayReturn || rest.Answer == No && !rest.ByPlacement {
 		s.IsFinal = true
 		return s
 	}
@@ -208,14 +208,14 @@ func (s Settlement) addon(m Memory, live Live, longest time.Duration) Settlement
 		}
 		rest = settled.Result
 	}
-	if standing.Named {
+	if install.Named {
 		longest = LongestMove // OCM creates the addon again as soon as it can
 	}
-	if left := kube.TimeLeft(m.Uninstalled, min(longest, standing.Longest), m.Now); left > 0 {
+	if left := kube.TimeLeft(m.Uninstalled, min(longest, install.Longest), m.Now); left > 0 {
 		s.Result = s.Result.Postponed(kube.Sooner(left, rest.Again), whyReturns)
 		s.Result.Undecided = rest.Undecided
 		return s
 	}
-	s.Result.Inconclusive = standing.Placements
+	s.Result.Inconclusive = install.Placements
 	return s
 }

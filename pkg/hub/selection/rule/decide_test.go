@@ -48,7 +48,7 @@ func withBinding(change func(*Binding)) func(*Observation) {
 func chooser(name string, decides bool, n int, changes ...func(*ObservedPlacement)) ObservedPlacement {
 	p := ObservedPlacement{
 		Placement: ocmtest.Publishing(name, n),
-		Decides:   decides, Tally: Tally{decisions: n, Slices: 1, versions: 5, layout: &layout{}},
+		Decides:   decides, Summary: Summary{decisions: n, Slices: 1, versions: 5, layout: &layout{}},
 	}
 	for _, change := range changes {
 		change(&p)
@@ -80,7 +80,7 @@ func TestDecide(t *testing.T) {
 		p.Placement.Status.Conditions = append(p.Placement.Status.Conditions,
 			ocmtest.Condition("PlacementMisconfigured", "True", "R", ""))
 	}
-	incomplete := func(p *ObservedPlacement) { p.Tally.decisions-- }
+	incomplete := func(p *ObservedPlacement) { p.Summary.decisions-- }
 	const (
 		notChosen = "is not chosen by a Placement labeled inventory.open-cluster-management.io/publish=true"
 		unbound   = "is in no ManagedClusterSet that is bound and published here"
@@ -250,7 +250,7 @@ func TestDecide(t *testing.T) {
 			})),
 			want: Result{Answer: No, Why: unbound},
 		},
-		"exclusive sets only, and the binding to a set by labels has not been judged: withheld": {
+		"exclusive sets only, and the binding to a set by labels has not been evaluated: withheld": {
 			o: situation(exclusiveOnly, withBinding(func(b *Binding) {
 				b.Set, b.Binding.Status.Conditions = ocmtest.LabelSet("s", all), nil
 			})),
@@ -384,7 +384,7 @@ func TestDecide(t *testing.T) {
 			if len(test.o.Unserved) > 0 || len(test.o.RestoringCRDs) > 0 || len(test.o.Lost) > 0 {
 				return // known only to those who keep a cache
 			}
-			got, steps := Judge("c", factsOf(test.o))
+			got, steps := Explain("c", factsOf(test.o))
 			if diff := cmp.Diff(test.want, got, cmpopts.IgnoreFields(Result{}, "Rests")); diff != "" {
 				t.Errorf("selection by facts (-want +got):\n%s", diff)
 			}

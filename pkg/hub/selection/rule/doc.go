@@ -10,7 +10,7 @@
 //   - decide_choice.go decides what one Placement chooses.
 //   - decide_members.go finds the cluster that keeps an id which several claim.
 //   - decide_install.go decides whether the install strategy may create an addon again.
-//   - decide_layout.go and tally.go decide what the slices of a Placement's decisions show about a
+//   - decide_layout.go and summary.go decide what the slices of a Placement's decisions show about a
 //     cluster that is in none.
 //   - objects.go says how OCM's objects are read.
 package rule

@@ -84,7 +84,7 @@ func (p *PolicyFacts) Add(
 		return
 	}
 	p.Total++
-	if problem := of.Judge(policy, binding, ""); problem != "" {
+	if problem := of.Validate(policy, binding, ""); problem != "" {
 		p.Problems = append(p.Problems, of.Name+": "+problem)
 	}
 }

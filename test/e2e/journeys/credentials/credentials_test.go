@@ -244,7 +244,7 @@ func TestForeignSecretIsLeftAlone(t *testing.T) {
 	journeys.Create(t, journeys.Hub(t), foreign)
 	account(t, journeys.Cluster1, "foreign", ns)
 	journeys.Says(t, journeys.Cluster1, conditionCS, metav1.ConditionFalse, "ForeignSecret", ns, foreign.Name)
-	tenantIsTold(t, ns, journeys.Cluster1, "ForeignSecret", foreign.Name)
+	tenantIsNotified(t, ns, journeys.Cluster1, "ForeignSecret", foreign.Name)
 	journeys.Stays(t, journeys.Quiet, "the foreign Secret", func(ctx context.Context) error {
 		now, err := secretOf(ctx, t, ns, foreign.Name)
 		if err == nil && (now.ResourceVersion != foreign.ResourceVersion || string(now.Data["token"]) != "somebody's own") {
@@ -256,9 +256,9 @@ func TestForeignSecretIsLeftAlone(t *testing.T) {
 	hasCopy(t, ns, journeys.Cluster1, "foreign")
 }
 
-// tenantIsTold waits until somebody who may read the events of one namespace, and nothing
+// tenantIsNotified waits until a user who may read the events of one namespace, and nothing
 // else, finds one on the cluster's profile that says why a token is missing.
-func tenantIsTold(t *testing.T, namespace, cluster, reason, text string) {
+func tenantIsNotified(t *testing.T, namespace, cluster, reason, text string) {
 	t.Helper()
 	const name = "journey-tenant"
 	journeys.Create(t, journeys.Hub(t), &rbacv1.Role{
@@ -275,7 +275,7 @@ func tenantIsTold(t *testing.T, namespace, cluster, reason, text string) {
 	cfg.Impersonate.UserName = name
 	tenant, err := client.New(cfg, client.Options{})
 	apitest.Must(t, err)
-	apitest.Within(t, journeys.Soon, "the tenant is told", func(ctx context.Context) error {
+	apitest.Within(t, journeys.Soon, "the tenant is notified", func(ctx context.Context) error {
 		events := &eventsv1.EventList{}
 		if err := tenant.List(ctx, events, client.InNamespace(namespace)); err != nil {
 			return err

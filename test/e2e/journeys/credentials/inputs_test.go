@@ -62,7 +62,7 @@ func TestNoVersionOfAProfileBreaksAConsumer(t *testing.T) {
 	for _, cluster := range clusters {
 		journeys.Sets(t, cluster, "inputs.example.com", "seen")
 		journeys.Shows(t, ns, cluster, "inputs.example.com", "seen")
-		apitest.Within(t, journeys.Soon, "the profile of "+cluster+" is judged", func(ctx context.Context) error {
+		apitest.Within(t, journeys.Soon, "the profile of "+cluster+" is validated", func(ctx context.Context) error {
 			profile, err := journeys.ProfileOf(ctx, journeys.Hub(t), ns, cluster)
 			if err == nil && !watch.Saw(profile) {
 				err = errors.New("its last version is not")

@@ -11,8 +11,8 @@ import (
 // Reach is a goal and its measured value.
 type Reach struct {
 	What, Goal, Got string
-	// Judged is false if the run did not measure it.
-	Judged, Reached bool
+	// Measured is false if the run did not measure it.
+	Measured, Reached bool
 	// TooSmall is true if the goal is for more clusters than were measured.
 	TooSmall bool
 }
@@ -24,7 +24,7 @@ const goalClusters = 1000
 // Verdict returns the verdict on the goal for a table.
 func (r Reach) Verdict() string {
 	switch {
-	case !r.Judged:
+	case !r.Measured:
 		return "not measured"
 	case r.TooSmall:
 		return fmt.Sprintf("needs %d clusters", goalClusters)
@@ -52,34 +52,34 @@ const (
 	works    = "manifestworks"
 )
 
-// Reaches judges the goals by the runs, smallest first: goals for one fleet by the smallest
+// Reaches checks the goals against the runs, smallest first: goals for one fleet against the smallest
 // run that is large enough. CPU goals for a thousand clusters are scaled to that run's
 // number.
 func Reaches(runs []Run) []Reach {
 	if len(runs) == 0 {
 		return nil
 	}
-	judged := &runs[len(runs)-1]
+	chosen := &runs[len(runs)-1]
 	for i := range slices.Backward(runs) {
 		if runs[i].Clusters >= goalClusters {
-			judged = &runs[i]
+			chosen = &runs[i]
 		}
 	}
 	sized := []Reach{
-		bindBesideRaw(judged), bindBesideGate(judged), enableCPU(judged), restartCPU(judged), editCPU(judged),
-		revocation(judged), memory(runs), growth(runs),
+		bindBesideRaw(chosen), bindBesideGate(chosen), enableCPU(chosen), restartCPU(chosen), editCPU(chosen),
+		revocation(chosen), memory(runs), growth(runs),
 	}
 	for i := range sized {
-		sized[i].TooSmall = judged.Clusters < goalClusters
+		sized[i].TooSmall = chosen.Clusters < goalClusters
 	}
-	return append([]Reach{bindWrites(judged), restartWrites(judged), editLatency(judged)}, sized...)
+	return append([]Reach{bindWrites(chosen), restartWrites(chosen), editLatency(chosen)}, sized...)
 }
 
 func bindBesideRaw(run *Run) Reach {
 	ratio := run.ratio(Bind, Addon, Raw)
 	return Reach{
 		What: fmt.Sprintf("bind %d: time beside a raw writer", run.Clusters), Goal: "<= 1.25 x",
-		Got: ratio.String(), Judged: ratio.Pairs > 0, Reached: ratio.Median <= 1.25,
+		Got: ratio.String(), Measured: ratio.Pairs > 0, Reached: ratio.Median <= 1.25,
 	}
 }
 
@@ -87,7 +87,7 @@ func bindBesideGate(run *Run) Reach {
 	reach := Reach{What: fmt.Sprintf("bind %d: faster than OCM's gate", run.Clusters), Goal: ">= 4 x", Got: "-"}
 	ours, theirs := stats.Median(seconds(run.of(Bind, Addon))), stats.Median(seconds(run.of(Bind, Gate)))
 	if ours > 0 && theirs > 0 {
-		reach.Judged, reach.Reached = true, theirs/ours >= 4
+		reach.Measured, reach.Reached = true, theirs/ours >= 4
 		reach.Got = fmt.Sprintf("%.1f x (%.1f s, %.1f s)", theirs/ours, ours, theirs)
 	}
 	return reach
@@ -101,7 +101,7 @@ func bindWrites(run *Run) Reach {
 	}
 	perProfile := median(steps, func(s Step) float64 { return float64(Writes(s, profiles)) / float64(s.Objects) })
 	toAddons := median(steps, func(s Step) float64 { return float64(Writes(s, addons)) })
-	reach.Judged, reach.Reached = true, perProfile == 2 && toAddons == 0
+	reach.Measured, reach.Reached = true, perProfile == 2 && toAddons == 0
 	reach.Got = fmt.Sprintf("%.2f and %.0f", perProfile, toAddons)
 	return reach
 }
@@ -116,7 +116,7 @@ func restartWrites(run *Run) Reach {
 		writes := median(steps, func(s Step) float64 {
 			return float64(Writes(s, profiles) + Writes(s, addons) + Writes(s, works))
 		})
-		reach.Judged, reach.Reached, reach.Got = true, writes == 0, fmt.Sprintf("%.0f", writes)
+		reach.Measured, reach.Reached, reach.Got = true, writes == 0, fmt.Sprintf("%.0f", writes)
 	}
 	return reach
 }
@@ -125,14 +125,14 @@ func restartCPU(run *Run) Reach {
 	return managerCPU(run, Restart, fmt.Sprintf("restart, %d", run.Clusters), 5)
 }
 
-// managerCPU judges the CPU seconds of the manager in a scenario; atGoal is the limit for
+// managerCPU checks how many CPU seconds the manager uses in a scenario; atGoal is the limit for
 // goalClusters clusters.
 func managerCPU(run *Run, scenario, what string, atGoal float64) Reach {
 	goal := atGoal * float64(run.Clusters) / goalClusters
 	reach := Reach{What: what + ": CPU of the manager", Goal: fmt.Sprintf("<= %.1f s", goal), Got: "-"}
 	if steps := run.of(scenario, Addon); len(steps) > 0 {
 		used := median(steps, cpu(Manager))
-		reach.Judged, reach.Reached, reach.Got = true, used <= goal, fmt.Sprintf("%.1f s", used)
+		reach.Measured, reach.Reached, reach.Got = true, used <= goal, fmt.Sprintf("%.1f s", used)
 	}
 	return reach
 }
@@ -142,7 +142,7 @@ func editLatency(run *Run) Reach {
 	if steps := run.of(EditStream, Addon); len(steps) > 0 {
 		p99 := median(steps, func(s Step) float64 { return s.Latency.P99 })
 		lost := steps[0].Latency.Lost
-		reach.Judged, reach.Reached = true, p99 < 1000 && lost == 0
+		reach.Measured, reach.Reached = true, p99 < 1000 && lost == 0
 		reach.Got = fmt.Sprintf("%.0f ms at %.0f edits/s", p99, steps[0].Rate)
 		if lost > 0 {
 			reach.Got += fmt.Sprintf(", %d not seen", lost)
@@ -158,7 +158,7 @@ func editCPU(run *Run) Reach {
 	reach := Reach{What: "edit -> visible under 100 edits/s: CPU of the manager per edit", Goal: "<= 2 ms", Got: "-"}
 	if steps := run.of(EditStream, Addon); len(steps) > 0 {
 		each := median(steps, func(s Step) float64 { return s.CPU[Manager] * 1000 / float64(s.Objects) })
-		reach.Judged, reach.Reached, reach.Got = true, each <= 2, fmt.Sprintf("%.2f ms", each)
+		reach.Measured, reach.Reached, reach.Got = true, each <= 2, fmt.Sprintf("%.2f ms", each)
 	}
 	return reach
 }
@@ -167,7 +167,7 @@ func revocation(run *Run) Reach {
 	reach := Reach{What: "revocation behind queued first writes: p99", Goal: "<= 2 s", Got: "-"}
 	if steps := run.of(Revocation, Addon); len(steps) > 0 {
 		p99 := median(steps, func(s Step) float64 { return s.Latency.P99 })
-		reach.Judged, reach.Reached = true, p99 <= 2000
+		reach.Measured, reach.Reached = true, p99 <= 2000
 		reach.Got = fmt.Sprintf("%.0f ms (%s)", p99, steps[0].Note)
 	}
 	return reach
@@ -190,7 +190,7 @@ func memory(runs []Run) Reach {
 	reach := Reach{What: "memory at 10,000 clusters in 2 namespaces, by the fit", Goal: "<= 300 MiB", Got: "-"}
 	if clusters, _, fit, err := MemoryFit(runs); err == nil {
 		at := fit.At(10000)
-		reach.Judged, reach.Reached = true, at <= 300
+		reach.Measured, reach.Reached = true, at <= 300
 		reach.Got = fmt.Sprintf("%.0f MiB = %.0f MiB + %.1f KiB per cluster, from %d runs of %.0f to %.0f",
 			at, fit.Intercept, fit.Slope*1024, len(clusters), clusters[0], clusters[len(clusters)-1])
 	}
@@ -212,7 +212,7 @@ func growth(runs []Run) Reach {
 	reach := Reach{What: "time to bind as the fleet grows: exponent", Goal: "<= 1.05", Got: "-"}
 	clusters, times := Growth(runs, Bind, Addon)
 	if k, err := stats.Exponent(clusters, times); err == nil {
-		reach.Judged, reach.Reached = true, k <= 1.05
+		reach.Measured, reach.Reached = true, k <= 1.05
 		reach.Got = fmt.Sprintf("%.2f, from %.0f to %.0f clusters", k, clusters[0], clusters[len(clusters)-1])
 		if rawK, err := stats.Exponent(Growth(runs, Bind, Raw)); err == nil {
 			reach.Got += fmt.Sprintf("; the raw writer's: %.2f", rawK)

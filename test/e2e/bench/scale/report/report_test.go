@@ -73,7 +73,7 @@ func verdicts(runs ...Run) map[string]string {
 	return got
 }
 
-func TestGoalsAreJudgedByWhatWasMeasured(t *testing.T) {
+func TestGoalsAreCheckedAgainstWhatWasMeasured(t *testing.T) {
 	want := map[string]string{
 		"bind 1000: time beside a raw writer":                            "2.00 (2.00-2.00, 3 pairs): not reached",
 		"bind 1000: faster than OCM's gate":                              "5.0 x (10.0 s, 50.0 s): reached",
@@ -92,7 +92,7 @@ func TestGoalsAreJudgedByWhatWasMeasured(t *testing.T) {
 	}
 }
 
-func TestGoalsOfAThousandAreNotJudgedByFewer(t *testing.T) {
+func TestGoalsForAThousandNeedAThousand(t *testing.T) {
 	got := verdicts(aRun(100), aRun(200))
 	for _, what := range []string{"bind 200: faster than OCM's gate", "restart, 200: CPU of the manager"} {
 		if !strings.HasSuffix(got[what], "needs 1000 clusters") {
@@ -100,11 +100,11 @@ func TestGoalsOfAThousandAreNotJudgedByFewer(t *testing.T) {
 		}
 	}
 	if what := "restart: writes to profiles, addons and works"; got[what] != "0: reached" {
-		t.Errorf("%s: %q: counts are judged in a fleet of any size", what, got[what])
+		t.Errorf("%s: %q: counts are checked in a fleet of any size", what, got[what])
 	}
 }
 
-func TestNothingIsJudgedByStepsThatFailed(t *testing.T) {
+func TestStepsThatFailedMeasureNothing(t *testing.T) {
 	run := aRun(1000)
 	for i := range run.Steps {
 		run.Steps[i].Outcome = "it ran into its bound"

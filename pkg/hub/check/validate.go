@@ -75,8 +75,8 @@ type seen struct {
 	lease, before *coordinationv1.Lease
 }
 
-// judge says what is missing, one line each.
-func judge(s seen) []string {
+// validate says what is missing, one line each.
+func validate(s seen) []string {
 	var missing []string
 	for _, required := range requiredAPIs() {
 		if !slices.Contains(s.served, required) {
@@ -94,15 +94,15 @@ func judge(s seen) []string {
 			missing = append(missing, fmt.Sprintf("the hub does not enforce ValidatingAdmissionPolicy %s: %s", policy, problem))
 		}
 	}
-	if why := judgeLease(s.lease, s.before); why != "" {
+	if why := validateLease(s.lease, s.before); why != "" {
 		missing = append(missing, why)
 	}
 	return missing
 }
 
-// judgeLease says why the Lease does not show that a manager works. It is compared with an
+// validateLease says why the Lease does not show that a manager works. It is compared with an
 // earlier look, and not with this machine's clock, which may differ from the manager's.
-func judgeLease(lease, before *coordinationv1.Lease) string {
+func validateLease(lease, before *coordinationv1.Lease) string {
 	switch {
 	case lease == nil:
 		return "there is no Lease " + contract.LeaseName

@@ -49,8 +49,8 @@ func unreported(bool, bool) {}
 
 func newGate(reader client.Reader, override Override, clock clock.Clock) *RegistrationGate {
 	return &RegistrationGate{
-		evidence: evidence{clock: clock, report: unreported},
-		reader:   reader, clusterRole: "registration", override: override,
+		indicator: indicator{clock: clock, report: unreported},
+		reader:    reader, clusterRole: "registration", override: override,
 	}
 }
 
@@ -88,8 +88,8 @@ func (w *gateWorld) says(want string) {
 	}
 }
 
-// tells waits until the subscribers are notified.
-func (w *gateWorld) tells() {
+// notifies waits until the subscribers are notified.
+func (w *gateWorld) notifies() {
 	w.Helper()
 	select {
 	case <-w.called:
@@ -119,7 +119,7 @@ func TestGateKeepsItsStateUntilItsRolesAbsenceLasted(t *testing.T) {
 				t.Error("a subscriber was notified before it counts")
 			}
 			w.time.Step(1)
-			w.tells()
+			w.notifies()
 			w.says(test.counts)
 			if w.time.HasWaiters() {
 				t.Error("a timer runs although nothing is going to change")
@@ -150,10 +150,10 @@ func TestGateWithoutRoleIsUnknownAfterStart(t *testing.T) {
 	w.says("allowed")
 	w.cache.rules = nil
 	w.time.Step(time.Second)
-	w.tells() // of the first absence, which has not lasted
+	w.notifies() // of the first absence, which has not lasted
 	w.says("allowed")
 	w.time.Step(10 * time.Second)
-	w.tells()
+	w.notifies()
 	w.says("UpstreamGateUnknown")
 
 	newGateWorld(t, nil, OverrideOff).says("allowed") // the administrator's word does not wait
@@ -166,10 +166,10 @@ func TestGateAskedBeforeItRunsStillNotifies(t *testing.T) {
 	w.Subscribe(func() { w.called <- struct{}{} })
 	w.says("not known")
 	apitest.Run(t, w.Start)
-	w.tells()
+	w.notifies()
 	w.says("not known")
 	fake.Step(10 * time.Second)
-	w.tells()
+	w.notifies()
 	w.says("UpstreamGateUnknown")
 }
 

@@ -48,7 +48,7 @@ func sound(ca []byte) *Profile {
 	}
 }
 
-func TestJudge(t *testing.T) {
+func TestValidate(t *testing.T) {
 	ca := certtest.NewCA(t, "old", time.Now().Add(time.Hour))
 	next := certtest.NewCA(t, "new", time.Now().Add(time.Hour))
 	cluster := func(change func(*clientcmdv1.Cluster)) func(*Profile) {
@@ -192,7 +192,7 @@ func TestJudge(t *testing.T) {
 			if tc.first {
 				before = nil
 			}
-			got := Judge(before, now, time.Now())
+			got := Validate(before, now, time.Now())
 			if tc.want == "" && len(got) > 0 || tc.want != "" && !strings.Contains(strings.Join(got, "; "), tc.want) {
 				t.Errorf("problems %q, want %q", got, tc.want)
 			}
@@ -200,33 +200,33 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-func TestJudgeLetsAnExpiredCAGo(t *testing.T) {
+func TestValidateLetsAnExpiredCAGo(t *testing.T) {
 	ca := certtest.NewCA(t, "old", time.Now().Add(time.Hour))
 	next := certtest.NewCA(t, "new", time.Now().Add(3*time.Hour))
 	before, now := sound(certtest.ByAge(ca, next)), sound(next.PEM())
-	if got := Judge(before, now, time.Now().Add(2*time.Hour)); len(got) > 0 {
+	if got := Validate(before, now, time.Now().Add(2*time.Hour)); len(got) > 0 {
 		t.Errorf("problems %q", got)
 	}
 }
 
-func TestJudgeTogether(t *testing.T) {
+func TestValidateTogether(t *testing.T) {
 	ca := certtest.NewCA(t, "ca", time.Now().Add(time.Hour)).PEM()
 	first, second, third := sound(ca), sound(ca), sound(ca)
 	second.Name, third.Name = "cluster2", "cluster3"
 	second.Status.AccessProviders[0].Cluster.Server = "https://elsewhere"
 	third.Status.AccessProviders = nil
-	if got := JudgeTogether([]Profile{*first, *second, *third}); len(got) > 0 {
+	if got := ValidateTogether([]Profile{*first, *second, *third}); len(got) > 0 {
 		t.Errorf("problems %q", got)
 	}
 	first.Labels[memberLabel], second.Labels[memberLabel], third.Labels[memberLabel] = "a", "b", "b"
 	want := []string{"Argo CD: cluster2 and cluster3 have the same member id b"}
-	if diff := cmp.Diff(want, JudgeTogether([]Profile{*first, *second, *third})); diff != "" {
+	if diff := cmp.Diff(want, ValidateTogether([]Profile{*first, *second, *third})); diff != "" {
 		t.Errorf("problems (-want +got):\n%s", diff)
 	}
 	second.Status = first.Status
 	server := first.Status.AccessProviders[0].Cluster.Server
 	want = []string{"Argo CD: cluster1 and cluster2 have the same server " + server}
-	if diff := cmp.Diff(want, JudgeTogether([]Profile{*first, *second})); diff != "" {
+	if diff := cmp.Diff(want, ValidateTogether([]Profile{*first, *second})); diff != "" {
 		t.Errorf("problems (-want +got):\n%s", diff)
 	}
 }

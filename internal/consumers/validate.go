@@ -66,9 +66,9 @@ var rules = []rule{
 	{"agent-sandbox", keepsHeartbeats},
 }
 
-// Judge returns what breaks a consumer in a version of a profile. before is the version
+// Validate returns what breaks a consumer in a version of a profile. before is the version
 // before it, or nil.
-func Judge(before, now *Profile, at time.Time) []string {
+func Validate(before, now *Profile, at time.Time) []string {
 	var problems []string
 	for _, rule := range rules {
 		for _, problem := range rule.broken(before, now, at) {
@@ -78,9 +78,9 @@ func Judge(before, now *Profile, at time.Time) []string {
 	return problems
 }
 
-// JudgeTogether returns what breaks a consumer in profiles of a namespace that it sees
+// ValidateTogether returns what breaks a consumer in profiles of a namespace that it sees
 // together: Argo CD distinguishes clusters by their servers and their member ids.
-func JudgeTogether(profiles []Profile) []string {
+func ValidateTogether(profiles []Profile) []string {
 	var problems []string
 	of, members := map[string]string{}, map[string]string{}
 	for i := range profiles {
@@ -194,12 +194,12 @@ func canBeReached(_, now *Profile, _ time.Time) []string {
 	if cluster.ProxyURL != "" {
 		problems = append(problems, "it needs a proxy, which Argo CD does not carry over")
 	}
-	return append(problems, judgeExtensions(now, cluster.Extensions)...)
+	return append(problems, validateExtensions(now, cluster.Extensions)...)
 }
 
 // Plugins find the cluster's name in the one extension that they receive, and nothing that
 // concerns one consumer only.
-func judgeExtensions(profile *Profile, extensions []clientcmdv1.NamedExtension) []string {
+func validateExtensions(profile *Profile, extensions []clientcmdv1.NamedExtension) []string {
 	if len(extensions) != 1 || extensions[0].Name != execExtension {
 		return []string{fmt.Sprintf("it has %d extensions, not just %s", len(extensions), execExtension)}
 	}

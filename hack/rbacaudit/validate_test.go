@@ -374,7 +374,7 @@ func TestRightsAreComparedWithTheirUse(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			used := usageOf(t, test.events)
-			_, findings := judgeUse(test.grants, used, test.known)
+			_, findings := compareUse(test.grants, used, test.known)
 			if diff := cmp.Diff(test.want, findings); diff != "" {
 				t.Errorf("findings (-want +got):\n%s", diff)
 			}
@@ -392,7 +392,7 @@ func TestRequestsAreCounted(t *testing.T) {
 		asked(managerUser, "list", "things", "m", func(l *logged) { l.AuditID = "one" }),
 		asked(managerUser, "list", "things", "m", byProgram("installation.test/v0.0.0")),
 	})
-	rows, _ := judgeUse(grants, used, exceptions{})
+	rows, _ := compareUse(grants, used, exceptions{})
 	if got := rows[0].requests["list"]; got != 2 {
 		t.Errorf("%d requests: want 2", got)
 	}
@@ -405,7 +405,7 @@ func TestRequestsAreCounted(t *testing.T) {
 	}
 }
 
-func TestGrantsAreJudgedByThemselves(t *testing.T) {
+func TestGrantsAreValidatedWithoutTheirUse(t *testing.T) {
 	one := granted(manager, "m", "things", []string{"one"}, "get")
 	tests := map[string]struct {
 		grants []grant
@@ -458,7 +458,7 @@ func TestGrantsAreJudgedByThemselves(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, judgeGrants(test.grants, test.known)); diff != "" {
+			if diff := cmp.Diff(test.want, validateGrants(test.grants, test.known)); diff != "" {
 				t.Errorf("findings (-want +got):\n%s", diff)
 			}
 		})

@@ -88,26 +88,26 @@ func objection(
 	case len(csr.Spec.Request) == 0: // see trimRequest; the API server demands one
 		return fmt.Errorf("it is larger than %d bytes", maxRequestBytes)
 	}
-	if err := judgeRequester(cluster.Name, csr); err != nil {
+	if err := validateRequester(cluster.Name, csr); err != nil {
 		return err
 	}
-	if err := judgeUsages(csr.Spec.Usages); err != nil {
+	if err := validateUsages(csr.Spec.Usages); err != nil {
 		return err
 	}
 	request, err := parseRequest(csr.Spec.Request)
 	if err != nil {
 		return err
 	}
-	if err := judgeSubject(cluster.Name, request); err != nil {
+	if err := validateSubject(cluster.Name, request); err != nil {
 		return err
 	}
-	return judgeNames(request)
+	return validateNames(request)
 }
 
-// judgeRequester accepts only the cluster's own klusterlet. The agent's name must not
+// validateRequester accepts only the cluster's own klusterlet. The agent's name must not
 // contain a colon: users of addons are called system:open-cluster-management:cluster:...,
 // and would otherwise pass as the klusterlet of a cluster named "cluster".
-func judgeRequester(cluster string, csr *certificatesv1.CertificateSigningRequest) error {
+func validateRequester(cluster string, csr *certificatesv1.CertificateSigningRequest) error {
 	user := csr.Spec.Username
 	if user == grpcServerUser {
 		user = csr.Annotations[operatorv1.CSRUsernameAnnotation]
@@ -119,7 +119,7 @@ func judgeRequester(cluster string, csr *certificatesv1.CertificateSigningReques
 	return nil
 }
 
-func judgeUsages(usages []certificatesv1.KeyUsage) error {
+func validateUsages(usages []certificatesv1.KeyUsage) error {
 	allowed := []certificatesv1.KeyUsage{
 		certificatesv1.UsageDigitalSignature, certificatesv1.UsageKeyEncipherment, certificatesv1.UsageClientAuth,
 	}
@@ -148,9 +148,9 @@ func parseRequest(data []byte) (*x509.CertificateRequest, error) {
 	return request, request.CheckSignature()
 }
 
-// judgeSubject accepts exactly the agent's user and groups, encoded as Go does, and no other
+// validateSubject accepts exactly the agent's user and groups, encoded as Go does, and no other
 // attribute of the subject. Older klusterlets add the group of all authenticated users.
-func judgeSubject(cluster string, request *x509.CertificateRequest) error {
+func validateSubject(cluster string, request *x509.CertificateRequest) error {
 	commonName, organization := asn1.ObjectIdentifier{2, 5, 4, 3}, asn1.ObjectIdentifier{2, 5, 4, 10}
 	names := 0
 	for _, attribute := range request.Subject.Names {
@@ -184,7 +184,7 @@ func judgeSubject(cluster string, request *x509.CertificateRequest) error {
 	return nil
 }
 
-func judgeNames(request *x509.CertificateRequest) error {
+func validateNames(request *x509.CertificateRequest) error {
 	for _, name := range request.DNSNames {
 		if name != agentDNSName {
 			return fmt.Errorf("DNS name %q", name)

@@ -26,7 +26,7 @@ func numbered(from, to int) []clusterv1.ManagedClusterClaim {
 	return claims
 }
 
-func TestJudgeClaims(t *testing.T) {
+func TestValidateClaims(t *testing.T) {
 	large := ocmtest.Claim("c000a", strings.Repeat("v", 25))
 	tests := map[string]struct {
 		claims, kept []clusterv1.ManagedClusterClaim
@@ -75,7 +75,7 @@ func TestJudgeClaims(t *testing.T) {
 			for range 3 {
 				rand.Shuffle(len(test.claims), func(i, j int) { test.claims[i], test.claims[j] = test.claims[j], test.claims[i] })
 				before := slices.Clone(test.claims)
-				kept, leftOut, counts := limits.judgeClaims(test.claims)
+				kept, leftOut, counts := limits.validateClaims(test.claims)
 				if diff := cmp.Diff(test.kept, kept, cmpopts.EquateEmpty()); diff != "" {
 					t.Errorf("kept (-want +got):\n%s", diff)
 				}
@@ -92,9 +92,9 @@ func TestJudgeClaims(t *testing.T) {
 				if diff := cmp.Diff(before, test.claims); diff != "" {
 					t.Errorf("the given claims were changed (-before +after):\n%s", diff)
 				}
-				again, none, zero := limits.judgeClaims(kept)
+				again, none, zero := limits.validateClaims(kept)
 				if diff := cmp.Diff(kept, again, cmpopts.EquateEmpty()); diff != "" || len(none)+len(zero) > 0 {
-					t.Errorf("judged again (-first +second), left out %v:\n%s", none, diff)
+					t.Errorf("validated again (-first +second), left out %v:\n%s", none, diff)
 				}
 			}
 		})
@@ -155,7 +155,7 @@ func TestRejectedClaimsByReason(t *testing.T) {
 		ocmtest.Claim("a", "1"), ocmtest.Claim("b", "2"), ocmtest.Claim("c", "3"), ocmtest.Claim("d", "4"),
 	}
 	limits := Limits{Properties: 2, PropertyBytes: 100}
-	_, _, rejected := limits.judgeClaims(claims)
+	_, _, rejected := limits.validateClaims(claims)
 	want := map[string]int{"Name": 3, "Duplicate": 2, "Empty": 1, "TooLong": 1, "NotText": 1, "Limit": 2}
 	if diff := cmp.Diff(want, rejected); diff != "" {
 		t.Errorf("rejected (-want +got):\n%s", diff)

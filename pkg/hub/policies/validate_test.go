@@ -49,7 +49,7 @@ func installed(p Policy) (
 	}
 }
 
-func TestJudge(t *testing.T) {
+func TestValidate(t *testing.T) {
 	const (
 		constraints = "its matchConstraints are not the chart's"
 		conditions  = "its matchConditions are not the chart's"
@@ -114,7 +114,7 @@ func TestJudge(t *testing.T) {
 			for _, p := range All() {
 				policy, binding := installed(p)
 				test.change(&policy.Spec, &binding.Spec)
-				if got := p.Judge(policy, binding, "ns"); got != test.want {
+				if got := p.Validate(policy, binding, "ns"); got != test.want {
 					t.Errorf("%s: %q, want %q", p.Name, got, test.want)
 				}
 			}
@@ -122,26 +122,26 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-func TestJudgeMissingObjects(t *testing.T) {
+func TestValidateMissingObjects(t *testing.T) {
 	for _, p := range All() {
 		policy, binding := installed(p)
-		if got := p.Judge(nil, binding, "ns"); got != "it does not exist" {
+		if got := p.Validate(nil, binding, "ns"); got != "it does not exist" {
 			t.Errorf("%s without policy: %q", p.Name, got)
 		}
-		if got := p.Judge(policy, nil, "ns"); got != "its ValidatingAdmissionPolicyBinding does not exist" {
+		if got := p.Validate(policy, nil, "ns"); got != "its ValidatingAdmissionPolicyBinding does not exist" {
 			t.Errorf("%s without binding: %q", p.Name, got)
 		}
 	}
 }
 
 // Readers of the hub may not know where the manager runs.
-func TestJudgeTheManagersNamespace(t *testing.T) {
+func TestValidateTheManagersNamespace(t *testing.T) {
 	for _, p := range All() {
 		policy, binding := installed(p)
-		if got := p.Judge(policy, binding, ""); got != "" {
+		if got := p.Validate(policy, binding, ""); got != "" {
 			t.Errorf("%s in an unknown namespace: %q", p.Name, got)
 		}
-		if got := p.Judge(policy, binding, "another"); (got == "") != p.everyone {
+		if got := p.Validate(policy, binding, "another"); (got == "") != p.everyone {
 			t.Errorf("%s in another namespace: %q", p.Name, got)
 		}
 	}

@@ -17,9 +17,9 @@ type row struct {
 	names    map[string]map[string]bool
 }
 
-// judgeGrants returns what is wrong with the grants, regardless of their use: wildcards, what
+// validateGrants returns what is wrong with the grants, regardless of their use: wildcards, what
 // is granted twice, and exceptions for what is not granted.
-func judgeGrants(grants []grant, known exceptions) []string {
+func validateGrants(grants []grant, known exceptions) []string {
 	var findings []string
 	for i, g := range grants {
 		for _, part := range slices.Concat([]string{g.group, g.resource}, g.names, g.verbs) {
@@ -59,8 +59,8 @@ func (g grant) covers(other grant, verb string) bool {
 	return len(g.names) == 0 || len(other.names) > 0 && !slices.ContainsFunc(other.names, isMissing)
 }
 
-// judgeUse compares what is granted with what was used. Without findings, they agree.
-func judgeUse(grants []grant, used *usage, known exceptions) (rows []row, findings []string) {
+// compareUse compares what is granted with what was used. Without findings, they agree.
+func compareUse(grants []grant, used *usage, known exceptions) (rows []row, findings []string) {
 	grants = slices.Concat(grants, known.byValue)
 	rows = make([]row, len(grants))
 	for i, g := range grants {

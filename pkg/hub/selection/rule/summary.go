@@ -7,8 +7,8 @@ import (
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 )
 
-// Tally summarizes all slices of a Placement's decisions.
-type Tally struct {
+// Summary summarizes all slices of a Placement's decisions.
+type Summary struct {
 	// decisions is how many clusters all slices contain. A cluster in two slices, because
 	// OCM has written only one of them so far, counts once.
 	decisions int
@@ -17,17 +17,17 @@ type Tally struct {
 	Slices   int
 	versions uint64
 
-	// layout is nil only in a Tally that was not made by TallyOf.
+	// layout is nil only in a Summary that was not made by SummaryOf.
 	layout *layout
 }
 
-// TallyOf returns the tally of all slices of a Placement.
-func TallyOf(decisions []clusterv1beta1.PlacementDecision) Tally {
+// SummaryOf returns the summary of all slices of a Placement.
+func SummaryOf(decisions []clusterv1beta1.PlacementDecision) Summary {
 	clusters := sets.New[string]()
 	for i := range decisions {
 		clusters.Insert(DecidedClusters(&decisions[i])...)
 	}
-	return Tally{
+	return Summary{
 		decisions: len(clusters), Slices: len(decisions), versions: versionsOf(decisions), layout: layoutOf(decisions),
 	}
 }
@@ -42,13 +42,13 @@ func versionsOf(decisions []clusterv1beta1.PlacementDecision) (sum uint64) {
 	return sum
 }
 
-// IsOf reports whether it is the tally of the slices in these versions.
-func (t Tally) IsOf(decisions []clusterv1beta1.PlacementDecision) bool {
-	return t.layout != nil && t.Slices == len(decisions) && t.versions == versionsOf(decisions)
+// IsOf reports whether it is the summary of the slices in these versions.
+func (s Summary) IsOf(decisions []clusterv1beta1.PlacementDecision) bool {
+	return s.layout != nil && s.Slices == len(decisions) && s.versions == versionsOf(decisions)
 }
 
-// WithoutLayout returns what distinguishes it from other tallies.
-func (t Tally) WithoutLayout() Tally {
-	t.layout = nil
-	return t
+// WithoutLayout returns what distinguishes it from other summaries.
+func (s Summary) WithoutLayout() Summary {
+	s.layout = nil
+	return s
 }

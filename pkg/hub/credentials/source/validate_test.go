@@ -28,7 +28,7 @@ func jwt(payload string) string {
 	return "h." + base64.RawURLEncoding.EncodeToString([]byte(payload)) + ".s"
 }
 
-func TestJudge(t *testing.T) {
+func TestValidate(t *testing.T) {
 	account := &authv1beta1.ManagedServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "c1", Name: "a", UID: "uid"}}
 	hour := fmt.Sprintf(`{"exp":%d}`, noon.Add(time.Hour).Unix())
 	tests := map[string]struct {
@@ -89,7 +89,7 @@ func TestJudge(t *testing.T) {
 			if test.change != nil {
 				test.change(secret)
 			}
-			got, problem := judge(account, secret, noon)
+			got, problem := validate(account, secret, noon)
 			if (problem == "") != (test.problem == "") || !strings.Contains(problem, test.problem) {
 				t.Fatalf("problem %q, want %q", problem, test.problem)
 			}
@@ -134,7 +134,7 @@ func TestRefusal(t *testing.T) {
 			}
 			// Only time changes a finding that depends on time.
 			if again, passes := !refusal.Next.IsZero(), name == "ended"; again != passes {
-				t.Errorf("it is judged again at %s", refusal.Next)
+				t.Errorf("it is validated again at %s", refusal.Next)
 			}
 		})
 	}

@@ -17,9 +17,9 @@ import (
 var byManager = regexp.MustCompile(
 	`^request\.userInfo\.username == 'system:serviceaccount:([a-z0-9-]+):cluster-inventory-manager'$`)
 
-// Judge says why the API server does not enforce the policy as the chart installs it, or "". Either
+// Validate says why the API server does not enforce the policy as the chart installs it, or "". Either
 // object is nil if there is none. The namespace is the manager's; "" means that it is unknown.
-func (p Policy) Judge(
+func (p Policy) Validate(
 	policy *admissionregistrationv1.ValidatingAdmissionPolicy,
 	binding *admissionregistrationv1.ValidatingAdmissionPolicyBinding, namespace string,
 ) string {

@@ -34,9 +34,9 @@ func LabelProblem(name string) string {
 	return ""
 }
 
-// judgeLabels returns the names of the claims that profiles show as labels, and which are left
+// validateLabels returns the names of the claims that profiles show as labels, and which are left
 // out, and why. Their properties are not left out.
-func (l Limits) judgeLabels(claims []clusterv1.ManagedClusterClaim) (labels, leftOut []string) {
+func (l Limits) validateLabels(claims []clusterv1.ManagedClusterClaim) (labels, leftOut []string) {
 	for _, claim := range claims {
 		switch {
 		case !slices.Contains(l.PropertyLabels, claim.Name):

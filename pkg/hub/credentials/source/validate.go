@@ -127,11 +127,11 @@ func hasExpired(at time.Time) string {
 	return "its token has expired at " + at.UTC().Format(time.RFC3339)
 }
 
-// judge returns the part of an account's own Secret that may be copied, or says why none may.
+// validate returns the part of an account's own Secret that may be copied, or says why none may.
 // The Secret is written by the spoke's agent, or by any user with rights in the cluster's
 // namespace. The token's own claim says when it expires, as it does for the spoke: the status may
 // be of an earlier token, because the agent writes it after the Secret and a cache may lag.
-func judge(
+func validate(
 	account *authv1beta1.ManagedServiceAccount, secret *corev1.Secret, now time.Time,
 ) (token bearer.Token, problem string) {
 	switch {

@@ -7,8 +7,8 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-// effect is the result of one phase.
-type effect struct {
+// phaseResult is the result of one phase.
+type phaseResult struct {
 	problems []report.Problem
 	again    time.Duration
 
@@ -32,23 +32,23 @@ type effect struct {
 	conflict bool
 }
 
-func (e effect) ok() bool { return !e.failed() && !e.undecided && !e.lost }
+func (r phaseResult) ok() bool { return !r.failed() && !r.undecided && !r.lost }
 
 // refused reports whether something failed that stays so until a user acts.
-func (e effect) refused() bool { return e.failing && !e.undecided }
+func (r phaseResult) refused() bool { return r.failing && !r.undecided }
 
 // failed reports whether an attempt must not be repeated at once.
-func (e effect) failed() bool { return e.failing || e.contested }
+func (r phaseResult) failed() bool { return r.failing || r.contested }
 
-func join(effects ...effect) effect {
-	var all effect
-	for _, e := range effects {
-		all.problems = append(all.problems, e.problems...)
-		all.again = kube.Sooner(all.again, e.again)
-		all.errs = append(all.errs, e.errs...)
-		all.failing = all.failing || e.failing
-		all.contested = all.contested || e.contested
-		all.undecided = all.undecided || e.undecided
+func join(results ...phaseResult) phaseResult {
+	var all phaseResult
+	for _, r := range results {
+		all.problems = append(all.problems, r.problems...)
+		all.again = kube.Sooner(all.again, r.again)
+		all.errs = append(all.errs, r.errs...)
+		all.failing = all.failing || r.failing
+		all.contested = all.contested || r.contested
+		all.undecided = all.undecided || r.undecided
 	}
 	return all
 }

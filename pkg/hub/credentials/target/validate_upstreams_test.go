@@ -112,7 +112,7 @@ func TestUpstreamsCopyIsTakenOver(t *testing.T) {
 			}
 			if isPlain := test.why == "-"; isUpstreams(have) == isPlain {
 				t.Errorf("it says that it is upstream's: %t", !isPlain)
-			} else if why := judgeUpstreams(have, w); !isPlain &&
+			} else if why := validateUpstreams(have, w); !isPlain &&
 				!strings.Contains(why, test.why) || test.why == "" && why != "" {
 				t.Errorf("it stays because %q, want %q", why, test.why)
 			}

@@ -8,13 +8,13 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 )
 
-func TestTallyOf(t *testing.T) {
+func TestSummaryOf(t *testing.T) {
 	first, second := ocmtest.Slice("p-1", "p", "a", "b"), ocmtest.Slice("p-2", "p", "c", "")
 	first.ResourceVersion, second.ResourceVersion = "9", "10"
 	both := []clusterv1beta1.PlacementDecision{*first, *second}
-	got := TallyOf(both)
+	got := SummaryOf(both)
 	if got.decisions != 3 || got.Slices != 2 || got.layout == nil {
-		t.Errorf("tally %+v", got)
+		t.Errorf("summary %+v", got)
 	}
 	if !got.IsOf([]clusterv1beta1.PlacementDecision{*second, *first}) {
 		t.Error("the order of slices matters")
@@ -25,10 +25,10 @@ func TestTallyOf(t *testing.T) {
 		"a slice was written": {*first, later}, "a slice is gone": {*first}, "there is none": nil,
 	} {
 		if got.IsOf(others) {
-			t.Errorf("%s, but the tally has not changed", what)
+			t.Errorf("%s, but the summary has not changed", what)
 		}
 	}
-	if (Tally{}).IsOf(nil) {
+	if (Summary{}).IsOf(nil) {
 		t.Error("what was never counted is known")
 	}
 }

@@ -6,9 +6,9 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-// tally counts things by their present labels. Their owner reports each change. It is a
+// gauge counts things by their present labels. Their owner reports each change. It is a
 // prometheus.Collector.
-type tally struct {
+type gauge struct {
 	desc   *prometheus.Desc
 	labels int
 
@@ -37,72 +37,72 @@ func (c collected) Collect(into chan<- prometheus.Metric) {
 	})
 }
 
-// series is what is counted together: the values of a tally's labels, in their order.
+// series is what is counted together: the values of a gauge's labels, in their order.
 type series [3]string
 
-// newTally returns a tally with these labels, of which there are at most three.
-func newTally(name, help string, labels ...string) *tally {
-	return &tally{desc: prometheus.NewDesc(prefix+name, help, labels, nil), labels: len(labels)}
+// newGauge returns a gauge with these labels, of which there are at most three.
+func newGauge(name, help string, labels ...string) *gauge {
+	return &gauge{desc: prometheus.NewDesc(prefix+name, help, labels, nil), labels: len(labels)}
 }
 
-// newPairTally returns a tally of pairs with a label of these values. They are exported from the
+// newPairGauge returns a gauge of pairs with a label of these values. They are exported from the
 // start, unless there is also a namespace label: the namespace may be gone.
-func newPairTally(name, help, label string, byNamespace bool, values []string) *tally {
+func newPairGauge(name, help, label string, byNamespace bool, values []string) *gauge {
 	if byNamespace {
-		return newTally(name, help, "namespace", label)
+		return newGauge(name, help, "namespace", label)
 	}
-	return newTally(name, help, label).from(values)
+	return newGauge(name, help, label).from(values)
 }
 
-// from makes a tally with one label export these values from the start.
-func (t *tally) from(values []string) *tally {
-	t.known = true
+// from makes a gauge with one label export these values from the start.
+func (g *gauge) from(values []string) *gauge {
+	g.known = true
 	for _, value := range values {
-		t.counts.Set(series{value}, 0)
+		g.counts.Set(series{value}, 0)
 	}
-	return t
+	return g
 }
 
 // move counts a thing with another value of the last label; "" means not at all. The namespace counts
 // only if it is a label.
-func (t *tally) move(namespace, before, after string) {
+func (g *gauge) move(namespace, before, after string) {
 	if before == after {
 		return
 	}
 	of := func(value string) series {
-		if t.labels == 1 {
+		if g.labels == 1 {
 			return series{value}
 		}
 		return series{namespace, value}
 	}
 	if before != "" {
-		t.add(of(before), -1)
+		g.add(of(before), -1)
 	}
 	if after != "" {
-		t.add(of(after), 1)
+		g.add(of(after), 1)
 	}
 }
 
-func (t *tally) add(of series, more int) {
-	t.counts.Update(of, func(before int, _ bool) (now int, keep bool) {
+func (g *gauge) add(of series, more int) {
+	g.counts.Update(of, func(before int, _ bool) (now int, keep bool) {
 		now = before + more
-		return now, now != 0 || t.known
+		return now, now != 0 || g.known
 	})
 }
 
 // Describe implements prometheus.Collector.
-func (t *tally) Describe(into chan<- *prometheus.Desc) { into <- t.desc }
+func (g *gauge) Describe(into chan<- *prometheus.Desc) { into <- g.desc }
 
 // Collect implements prometheus.Collector.
-func (t *tally) Collect(into chan<- prometheus.Metric) {
+func (g *gauge) Collect(into chan<- prometheus.Metric) {
 	counts := map[series]int{}
-	for of, count := range t.counts.All() {
-		if t.shown != nil {
-			of = t.shown(of)
+	for of, count := range g.counts.All() {
+		if g.shown != nil {
+			of = g.shown(of)
 		}
 		counts[of] += count
 	}
 	for of, count := range counts {
-		into <- prometheus.MustNewConstMetric(t.desc, prometheus.GaugeValue, float64(count), of[:t.labels]...)
+		into <- prometheus.MustNewConstMetric(g.desc, prometheus.GaugeValue, float64(count), of[:g.labels]...)
 	}
 }

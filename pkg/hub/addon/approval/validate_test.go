@@ -74,7 +74,7 @@ func (r *request) objection(t *testing.T, key *ecdsa.PrivateKey) error {
 	return objection(&r.cluster, &r.addon, &r.csr)
 }
 
-func TestJudge(t *testing.T) {
+func TestValidate(t *testing.T) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)

@@ -17,7 +17,7 @@ func lease(holder string, renewed int64) *coordinationv1.Lease {
 	}}
 }
 
-func TestJudge(t *testing.T) {
+func TestValidate(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*seen)
 		want   []string
@@ -67,7 +67,7 @@ func TestJudge(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := seen{served: requiredAPIs(), defined: true, lease: lease("a", 2), before: lease("a", 1)}
 			test.change(&s)
-			if diff := cmp.Diff(test.want, judge(s)); diff != "" {
+			if diff := cmp.Diff(test.want, validate(s)); diff != "" {
 				t.Errorf("missing (-want +got):\n%s", diff)
 			}
 		})

@@ -10,13 +10,13 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-// evidence is an object that shows the mode of one of upstream's writers. It keeps its last
+// indicator is an object that shows the mode of one of upstream's writers. It keeps its last
 // state until its absence counts, and then notifies its subscribers. It is a
 // manager.LeaderElectionRunnable.
-type evidence struct {
+type indicator struct {
 	clock clock.Clock
 
-	// report is told each verdict: whether the writer is on, or whether that is unknown.
+	// report gets each verdict: whether the writer is on, or whether that is unknown.
 	report func(on, unknown bool)
 
 	// absentFirst makes an absence at the start count at once.
@@ -33,61 +33,61 @@ type evidence struct {
 }
 
 // Start implements manager.Runnable.
-func (e *evidence) Start(ctx context.Context) error {
-	e.mu.Lock()
-	e.ctx = ctx
-	asked := e.waiting
-	e.waiting = false
-	e.mu.Unlock()
+func (i *indicator) Start(ctx context.Context) error {
+	i.mu.Lock()
+	i.ctx = ctx
+	asked := i.waiting
+	i.waiting = false
+	i.mu.Unlock()
 	if asked {
-		e.notify() // a subscriber that asks again begins the wait
+		i.notify() // a subscriber that asks again begins the wait
 	}
 	<-ctx.Done()
-	e.timers.Wait()
+	i.timers.Wait()
 	return nil
 }
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
-func (e *evidence) NeedLeaderElection() bool { return true }
+func (i *indicator) NeedLeaderElection() bool { return true }
 
 // Subscribe has changed called whenever the verdict may have changed. It must return at
 // once.
-func (e *evidence) Subscribe(changed func()) { e.subscribed.Subscribe(func(struct{}) { changed() }) }
+func (i *indicator) Subscribe(changed func()) { i.subscribed.Subscribe(func(struct{}) { changed() }) }
 
-func (e *evidence) notify() { e.subscribed.Tell(struct{}{}) }
+func (i *indicator) notify() { i.subscribed.Notify(struct{}{}) }
 
 // settle returns the state that counts, given the one found; nil means absent. known is
 // false while an absence at the start does not count yet.
-func (e *evidence) settle(found client.Object) (counts client.Object, known bool) {
+func (i *indicator) settle(found client.Object) (counts client.Object, known bool) {
 	if found != nil && found.GetDeletionTimestamp() != nil {
 		found = nil
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if found == nil && e.absentFirst && !e.held.Any() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if found == nil && i.absentFirst && !i.held.Any() {
 		return nil, true
 	}
-	counts, wait := e.held.Settle(found, e.clock.Now())
-	if wait == 0 || e.waiting {
+	counts, wait := i.held.Settle(found, i.clock.Now())
+	if wait == 0 || i.waiting {
 		return counts, counts != nil || wait == 0
 	}
-	e.waiting = true
-	if e.ctx != nil {
-		timer, ended := e.clock.NewTimer(wait), e.ctx.Done()
-		e.timers.Go(func() { e.wake(timer, ended) })
+	i.waiting = true
+	if i.ctx != nil {
+		timer, ended := i.clock.NewTimer(wait), i.ctx.Done()
+		i.timers.Go(func() { i.wake(timer, ended) })
 	}
 	return counts, counts != nil
 }
 
-func (e *evidence) wake(timer clock.Timer, ended <-chan struct{}) {
+func (i *indicator) wake(timer clock.Timer, ended <-chan struct{}) {
 	defer timer.Stop()
 	select {
 	case <-ended:
 		return
 	case <-timer.C():
 	}
-	e.mu.Lock()
-	e.waiting = false
-	e.mu.Unlock()
-	e.notify()
+	i.mu.Lock()
+	i.waiting = false
+	i.mu.Unlock()
+	i.notify()
 }

@@ -37,15 +37,15 @@ const (
 	maxNamedClaimsBytes = 400
 )
 
-// judgeClaims returns, sorted by name, the claims that become properties, what is left out, and
+// validateClaims returns, sorted by name, the claims that become properties, what is left out, and
 // why, and how many are, by the metrics' reasons.
 //
 // A claim that the API would refuse, or whose name does not print, is left out by itself. Of
 // the others, the first by name are kept, as many as the limits allow: so the same claims
 // give the same properties in any order, and one more claim displaces only as many of the
-// last ones as it needs room. No value is cut. Judging the kept claims again leaves nothing
+// last ones as it needs room. No value is cut. Validating the kept claims again leaves nothing
 // out.
-func (l Limits) judgeClaims(
+func (l Limits) validateClaims(
 	claims []clusterv1.ManagedClusterClaim,
 ) (kept []clusterv1.ManagedClusterClaim, leftOut []string, rejected map[string]int) {
 	rejected = map[string]int{}
@@ -130,8 +130,8 @@ func claimProblem(claim clusterv1.ManagedClusterClaim, times int) (reason, probl
 	}
 }
 
-// judgeVersion returns the Kubernetes version to show, or why it is left out.
-func judgeVersion(version string) (kept, leftOut string) {
+// validateVersion returns the Kubernetes version to show, or why it is left out.
+func validateVersion(version string) (kept, leftOut string) {
 	switch {
 	case len(version) > contract.MaxVersionBytes:
 		return "", fmt.Sprintf("the Kubernetes version has %d bytes, more than %d", len(version), contract.MaxVersionBytes)

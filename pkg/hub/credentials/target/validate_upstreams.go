@@ -26,13 +26,13 @@ func isUpstreams(have *corev1.Secret) bool {
 	return !isOurs && have.Labels[contract.LabelUpstreamSynced] == have.Name
 }
 
-// judgeUpstreams returns why a Secret that is labelled as upstream's copy must not become
+// validateUpstreams returns why a Secret that is labelled as upstream's copy must not become
 // this addon's, as the end of a sentence; "" means that it may. The content that upstream's
 // syncer writes is known exactly (managed-serviceaccount v0.10.0,
 // pkg/addon/manager/controller/clusterprofile_cred_syncer.go), and nothing else is taken
 // over, so that no user loses a Secret because of a label. The account's right to a copy
 // there was decided before.
-func judgeUpstreams(have *corev1.Secret, w Want) string {
+func validateUpstreams(have *corev1.Secret, w Want) string {
 	managedBy := have.Labels[contract.LabelManagedBy]
 	switch {
 	case !w.Create || w.Owner.UID == "":
