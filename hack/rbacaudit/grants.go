@@ -214,7 +214,7 @@ func holdersOf(role *unstructured.Unstructured, bindings []binding, release stri
 	case known && len(holders) > 0:
 		return nil, fmt.Errorf("%s is bound at once, and should be later", name)
 	case !known && len(holders) == 0:
-		return nil, fmt.Errorf("nobody is bound to %s", name)
+		return nil, fmt.Errorf("no subject is bound to %s", name)
 	case later.who != "":
 		holders = append(holders, grant{who: later.who, role: role.GetName(), where: later.where})
 	}

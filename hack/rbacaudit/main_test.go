@@ -123,7 +123,7 @@ func TestOnlyThisAddonGetsRights(t *testing.T) {
 	named := func(name string) string { return account + strings.Replace(role, "NAME", `"`+name+`"`, 1) }
 	tests := map[string]struct{ objects, want string }{
 		"the manager":                     {named("r") + binding("r", own), ""},
-		"no subject":                      {named("r"), "nobody is bound to ClusterRole r"},
+		"no subject":                      {named("r"), "no subject is bound to ClusterRole r"},
 		"a group":                         {named("r") + binding("r", group), stranger},
 		"another account":                 {named("r") + binding("r", own+", "+another), stranger},
 		"an account of another namespace": {named("r") + binding("r", theirs), stranger},

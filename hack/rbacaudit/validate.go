@@ -90,7 +90,7 @@ func enter(rows []row, u use, count int) (problem string) {
 	}
 	switch {
 	case u.as != "":
-		return fmt.Sprintf("%s as %s: nobody of this addon may act as another user", u, u.as)
+		return fmt.Sprintf("%s as %s: no program of this addon may act as another user", u, u.as)
 	case !u.allowed:
 		// It may have been too early, too late, or from where it is not granted any more.
 		isOfTheKind := func(r row) bool {
@@ -157,7 +157,7 @@ func (r row) unused(used *usage, known exceptions) []string {
 	}
 	for _, name := range r.grant.names {
 		if len(names) > 0 && !names[name] {
-			findings = append(findings, fmt.Sprintf("%s: nobody used it for %s", r, name))
+			findings = append(findings, fmt.Sprintf("%s: no program used it for %s", r, name))
 		}
 	}
 	return findings

@@ -199,7 +199,7 @@ func TestRightsAreComparedWithTheirUse(t *testing.T) {
 			events: []logged{asked("admin", "list", "things", "m", actingAs(managerUser), byProgram("manager/v0"))},
 		},
 		"the manager as another user": {grants: things, events: lists(actingAs("admin")), want: []string{
-			"manager: list things.g " + ofAll + " as admin: nobody of this addon may act as another user (1 requests)",
+			"manager: list things.g " + ofAll + " as admin: no program of this addon may act as another user (1 requests)",
 			unused,
 		}},
 		"a right on the resource does not show one on the subresource": {
@@ -221,7 +221,7 @@ func TestRightsAreComparedWithTheirUse(t *testing.T) {
 			events: []logged{
 				asked(managerUser, "list", "things=one", "m"), asked(managerUser, "watch", "things=one", "m"),
 			},
-			want: []string{"manager: things.g one, two (everywhere): nobody used it for two"},
+			want: []string{"manager: things.g one, two (everywhere): no program used it for two"},
 		},
 		"a list of all although only one name is granted": {
 			grants: []grant{granted(manager, "m", "things", []string{"one"}, "list")},

@@ -7,7 +7,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/test/faults/proxy"
 )
 
-// Faults of clocks, all along. None of them has a target.
+// Faults of clocks, from start to end. None of them has a target.
 const (
 	// The manager's clock is wrong by clockError.
 	clockAhead  proxy.Kind = "clock-ahead"

@@ -49,7 +49,7 @@
 // gone. No other garbage is collected. Nothing asks for certificates, and nothing writes conditions
 // of an agent's own.
 //
-// Two oracles are for agents: the ManifestWork of a cluster that some namespace shows all along is
+// Two oracles are for agents: the ManifestWork of a cluster that some namespace shows throughout is
 // never deleted; and in rollback, each cluster gets the AgentRevisions that the story says, in that
 // order, so the fourth one never gets the second.
 //
@@ -78,7 +78,7 @@
 // The same suite runs for another writer (writer.go): upstream's own (upstream.go), which are
 // Open Cluster Management's registration controller with its ClusterProfile gate and
 // managed-serviceaccount's manager with its syncer. Both are the real programs behind one proxy,
-// end and start together, and start anew before every run. One user has what OCM's operator and
+// end and start together, and start again before every run. One user has what OCM's operator and
 // managed-serviceaccount's chart give to their two accounts. Plans are derived from all that the
 // two programs write and watch, clusters' finalizers and roles included. The oracles are the
 // same. What is different, and why:
@@ -103,7 +103,7 @@
 // # Agent
 //
 // The agent is a third writer (agent.go). It is the real program with the command line of its
-// Deployment, and starts anew before every run, because it serves one ManagedClusterAddOn. One API
+// Deployment, and starts again before every run, because it serves one ManagedClusterAddOn. One API
 // server is its spoke and its hub, and both kubeconfigs lead to one proxy, which also means that a
 // killed or restored API server is both. One user has the agent's rights on the spoke, from its
 // manifests, and on the hub, from the chart. The klusterlet is not part of any story: the agent's
@@ -122,7 +122,7 @@
 // The oracles are the same. In stories, a claim is a pair without a namespace; what is said below of a
 // profile is true of a claim. What is different:
 //
-//   - No leader is paused, because the agent elects none. Nobody writes into consumer namespaces, so
+//   - No leader is paused, because the agent elects none. It writes into no consumer namespace, so
 //     no webhook is slow.
 //   - ClusterClaims and ClusterProperties are not served for a while, and ClusterClaims are recreated.
 //     Of a recreated CRD of ClusterProperties, property-api shows what is right: claims go with their
@@ -167,7 +167,7 @@
 //
 // In the end, this version must have brought back exactly the state of the reference, without creating
 // or deleting an object more or less often. With each change of the version, each profile, reference,
-// copy and addon may be written once more, a profile's status and the rest apart. The patch contains
+// copy and addon may be written one more time, a profile's status and the rest apart. The patch contains
 // only what this version can know to be the addon's: it leaves other labels and annotations of copies
 // and references alone, as those of other clients, so a label that a next version adds to them stays
 // after a rollback. Nor does it contain what the admission policies of this version's chart refuse, such
@@ -221,7 +221,7 @@
 // the two was first. PlacementDecisions are not recreated, either: most of what is checked of them
 // is that references stay, and those the fault takes.
 //
-// The other two faults change how the API server answers all along (package proxy):
+// The other two faults change how the API server answers throughout (package proxy):
 //
 //   - slow-webhook: every write into one consumer namespace takes effect after eight seconds
 //     (slow-webhook-29s: after 29; API servers grant a webhook 30). Writes into other consumer
@@ -252,17 +252,17 @@
 //     TestRobust for a minute; but if an event is missing, a write of its object may be refused as a
 //     conflict;
 //   - at every moment, as an independent watcher saw it past the proxy: profiles only of pairs
-//     that are selected at some time, none gone of those that are selected all along, others'
+//     that are selected at some time, none gone of those that stay selected, others'
 //     objects untouched, and no token, searched by its value in every watched object, where it
 //     must never be, nor in the manager's log;
 //   - in the order of their versions, nothing refers to a profile before that exists, no profile
 //     goes before what refers to it, except after the three seconds that it waits, what is
-//     chosen all along keeps its reference and its access providers, and a copy of a token
+//     always chosen keeps its reference and its access providers, and a copy of a token
 //     belongs to a profile that exists (order.go);
 //   - what a consumer saw of a property, of the cluster's or of another client's, and of a copied
 //     token, is a subsequence of what was written, and ends with the last, and no property goes
 //     while its profile stays;
-//   - no ManifestWork with the agent of a cluster goes that is shown all along, and where the story
+//   - no ManifestWork with the agent of a cluster goes that stays shown, and where the story
 //     says so, it deploys what was rolled out, in that order;
 //   - the manager did not end by itself.
 //

@@ -213,7 +213,7 @@ func (s *suite) run(plans []plan, limit time.Duration) {
 	s.Log(text.String())
 }
 
-// one runs a plan as a subtest. For TestSeeded, a plan that does not pass runs once more with a fresh
+// one runs a plan as a subtest. For TestSeeded, a plan that does not pass runs again with a fresh
 // manager, and the second outcome counts.
 func (s *suite) one(l *lane, p plan, calm time.Duration) {
 	ref, has := s.references[p.story]

@@ -80,7 +80,7 @@ func (m many) that(is func(name string) bool) []string {
 
 // registerAgain is the story of a fleet that is deleted and registered again under its names, as by an
 // import. Half of it is registered again when the manager has removed what it had made for it; the other
-// half at once. Another cluster stays all along.
+// half at once. Another cluster stays.
 func registerAgain(n int) story {
 	m := newMany(n)
 	withToken := m.that(func(name string) bool { return m.tokens[name] })

@@ -38,7 +38,7 @@ func TestOrderOfChanges(t *testing.T) {
 		}
 	}
 	tests := map[string]struct {
-		leaves  bool // the profile is not chosen all along
+		leaves  bool // the profile is not always chosen
 		changes []change
 		want    string // part of the only finding
 	}{

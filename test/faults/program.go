@@ -106,7 +106,7 @@ func (p *program) after(ended chan struct{}, how string) {
 // kill ends the program at once and returns when it has ended. It is started again.
 func (p *program) kill() { p.end(false) }
 
-// stop ends the program for good.
+// stop ends the program, which is not started again.
 func (p *program) stop() { p.end(true) }
 
 func (p *program) end(stopped bool) {
@@ -122,7 +122,7 @@ func (p *program) end(stopped bool) {
 	<-ended
 }
 
-// leave asks the processes to end and returns when they have ended, for good.
+// leave asks the processes to end and returns when they have ended. They are not started again.
 func (p *program) leave() error {
 	p.mu.Lock()
 	p.stopped = true

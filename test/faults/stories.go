@@ -10,7 +10,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/test/faults/proxy"
 )
 
-// story is what somebody does on a hub, and what must hold meanwhile.
+// story is what clients do on a hub, and what must hold meanwhile.
 type story struct {
 	name string
 	// before and after are the pairs namespace/cluster that have a profile then; meanwhile are
@@ -73,12 +73,12 @@ func turnOf(s story, fault proxy.Fault) int {
 // may are the pairs that have a profile at some time.
 func (s story) may() []string { return slices.Concat(s.before, s.after, s.meanwhile) }
 
-// keeps reports whether a pair has its profile all along.
+// keeps reports whether a pair has its profile from start to end.
 func (s story) keeps(pair string) bool {
 	return slices.Contains(s.before, pair) && slices.Contains(s.after, pair) && !slices.Contains(s.meanwhile, pair)
 }
 
-// has reports whether a cluster is in the inventory all along: some namespace keeps its profile.
+// has reports whether a cluster is in the inventory from start to end: some namespace keeps its profile.
 func (s story) has(cluster string) bool {
 	return slices.ContainsFunc(s.before, func(pair string) bool {
 		_, of, _ := strings.Cut(pair, "/")
@@ -278,7 +278,7 @@ var stories = []story{
 		},
 	},
 	{
-		// What others replace by deleting it and creating it again costs nobody anything. The creation
+		// What others replace by deleting it and creating it again costs no consumer anything. The creation
 		// is the next request after the deletion, as when a GitOps tool replaces an object, so that only
 		// milliseconds are between the two on an idle machine. Only a token's Secret is gone for
 		// seconds. The manager acts on such an absence after ten seconds.
@@ -305,7 +305,7 @@ var stories = []story{
 	{
 		// Open Cluster Management's scheduler writes the slices of its decisions one by one: a
 		// cluster that moves to the next one is in none for a moment. All but the last are full,
-		// here of clusters that nobody has registered.
+		// here of clusters that are not registered.
 		name: "slices", before: pairs(teamA, "c1", "c3", "c4"), after: pairs(teamA, clusterNames[:4]...),
 		targets: map[string][]string{"c3": {teamA}},
 		setup: func(w *world) {
@@ -324,7 +324,7 @@ var stories = []story{
 		},
 	},
 	{
-		// Somebody deletes and changes what the manager has made.
+		// Another client deletes and changes what the manager has made.
 		name: "damage", before: pairs(teamA, "c1", "c2"), after: pairs(teamA, "c1", "c2"),
 		meanwhile: pairs(teamA, "c1"),
 		targets:   map[string][]string{"c1": {teamA}},

@@ -212,7 +212,7 @@ func filesIn(patch string) []string {
 	return slices.Compact(files)
 }
 
-// run runs a command in a folder that is in no git repository, as far as git is concerned.
+// run runs a command in a folder that git takes for no repository.
 func run(folder string, command ...string) error {
 	cmd := exec.Command(command[0], command[1:]...)
 	cmd.Dir = folder

@@ -239,7 +239,7 @@ func (w *world) replacePlacement(namespace string, clusters ...string) {
 }
 
 // replaceTokenSecret deletes the Secret of an account's token and creates it again, when the
-// manager has looked at a new token once more.
+// manager has looked at a new token again.
 func (w *world) replaceTokenSecret(cluster string) {
 	w.T.Helper()
 	old := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: reader}}
@@ -407,7 +407,7 @@ func (w *world) holds(namespace string) string {
 	return cmp.Or(w.tokens[string(secret.Data["token"])], "unknown")
 }
 
-// plantForeign creates what belongs to others in a team's namespace, which nobody may touch: a
+// plantForeign creates what belongs to others in a team's namespace, which must stay as they are: a
 // profile of another cluster manager, a Secret and a RoleBinding.
 func (w *world) plantForeign() {
 	w.T.Helper()

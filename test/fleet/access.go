@@ -196,7 +196,7 @@ func (f *Fleet) renderChart(ctx context.Context, chart chart, gates Gates) ([]*u
 	}
 	for _, o := range all {
 		if o.GetKind() == "ManagedClusterSetBinding" {
-			// The binding is for upstream's Placement; nobody reads profiles there.
+			// The binding is for upstream's Placement; no consumer reads profiles there.
 			o.SetLabels(map[string]string{"inventory.open-cluster-management.io/publish": "false"})
 		}
 		if o.GetKind() == "ManagedProxyConfiguration" {

@@ -58,7 +58,7 @@ func (f *Fleet) Deploy(ctx context.Context, out io.Writer, helmArgs ...string) e
 	return f.install(ctx, report, out, filepath.Join(f.Root, "charts", "cluster-inventory"), f.imageTag, helmArgs)
 }
 
-// BuildImage builds what Deploy installs, for somebody who installs the chart by other means.
+// BuildImage builds what Deploy installs, for users who install the chart by other means.
 // Pods get it under any tag that DeployAt has not made.
 func (f *Fleet) BuildImage(ctx context.Context, out io.Writer) error {
 	unlock, err := files.Lock(ctx, f.path("lock"))

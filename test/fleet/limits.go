@@ -10,7 +10,7 @@ import (
 )
 
 // What the servers use to notice that a certificate changed: seen are 16 on a
-// hub and 9 on a spoke. The kernel's stock limit is 128 for a user, and whoever
+// hub and 9 on a spoke. The kernel's stock limit is 128 for a user, and a server that
 // comes too late only says "too many open files".
 const (
 	watchesOfHub   = 18

@@ -53,7 +53,7 @@ func TestPickSkipsTakenAndBusyPortsAndWrapsAround(t *testing.T) {
 }
 
 func TestPortIsFree(t *testing.T) {
-	// Not one that the kernel may give to somebody once it is closed.
+	// Not one that the kernel may give to another process once it is closed.
 	port, err := newPorts(t.TempDir(), map[int]bool{}).pick()
 	if err != nil {
 		t.Fatal(err)

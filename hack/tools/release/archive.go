@@ -130,5 +130,5 @@ func (b build) writeTarGz(archive string, files []file) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(archive, packed, 0o644) //nolint:gosec // what is published is for everybody
+	return os.WriteFile(archive, packed, 0o644) //nolint:gosec // published files are readable by all
 }

@@ -21,7 +21,7 @@ func (b build) writeSBOMs(dir string) error {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // what is published is for everybody
+	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // published files are readable by all
 		return err
 	}
 	slices.Sort(programs)

@@ -136,7 +136,7 @@ func (f facts) unless(answer answer, definitions ...string) answer {
 	return f.whileServed(answer, definitions...)
 }
 
-// Trusted reports whether the caches show all that exists, as far as CRDs tell.
+// Trusted reports whether the caches show all that exists, going by their CRDs.
 func (s *State) Trusted() bool {
 	shown := s.inCaches()
 	return shown.served() && !shown.doubts(selection.CRDs()...)

@@ -36,7 +36,7 @@ func SearchAll(t *testing.T, scenarios []Scenario, part func() Part) {
 }
 
 // searchesOf returns the searches of some scenarios. A few changes without crashes are explored to the end, and
-// everything as far as it goes.
+// everything else up to the limit of states.
 func searchesOf(scenarios []Scenario) (searches []Scenario) {
 	only := regexp.MustCompile(*onlyThose)
 	for _, scenario := range scenarios {

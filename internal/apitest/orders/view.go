@@ -29,7 +29,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
-// View reads the present state: the manager's cache, or past every cache. It serves every CRD but those that
+// View reads the present state: the manager's cache, or the hub itself. It serves every CRD but those that
 // have been deleted.
 type View struct {
 	world   *World

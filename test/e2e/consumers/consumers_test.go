@@ -65,7 +65,7 @@ func testListerWithoutToken(t *testing.T, w *world) {
 }
 
 // SIG-Multicluster's plugin finds the copies through access providers of its own, which
-// somebody adds to the profiles beside ours.
+// another client adds to the profiles beside ours.
 func testSecretreader(t *testing.T, w *world) {
 	for _, cluster := range []string{"cluster1", "cluster2"} {
 		apitest.EditStatus(w.hub.In(t), newProfile(cluster), func(profile *inventoryv1alpha1.ClusterProfile) {

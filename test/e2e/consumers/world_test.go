@@ -229,7 +229,7 @@ func (w *world) command(t *testing.T, program string, args ...string) *exec.Cmd 
 // reconcile starts the reconciler and returns a function that asks it for its report.
 func (w *world) reconcile(t *testing.T, args ...string) func() status.Report {
 	t.Helper()
-	// An address of this process's own, so that nobody else takes it before it is bound.
+	// An address of this process's own, so that no other process takes it before it is bound.
 	pid := os.Getpid()
 	listener, err := net.Listen("tcp", fmt.Sprintf("127.%d.%d.%d:0", 240+pid>>16&7, pid>>8&255, pid&255))
 	apitest.Must(t, err)

@@ -32,7 +32,7 @@ var BuildConsumers = sync.OnceValue(func() error {
 	return errors.Join(consumers.BuildImage(ctx, Fleet, os.Stderr), Fleet.BuildImage(ctx, os.Stderr))
 })
 
-// Reader is somebody in the root of the repository, with kubectl, its plugin, Helm and the
+// Reader is a user in the root of the repository, with kubectl, its plugin, Helm and the
 // contexts that kind makes.
 type Reader struct{ guide.Shell }
 

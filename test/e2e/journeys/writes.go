@@ -12,7 +12,7 @@ import (
 )
 
 // AddonResources are what the addon writes to, on hub and spoke. The counts come from the API
-// servers' own request metrics, so nobody's write escapes them.
+// servers' own request metrics, so they include the writes of every client.
 var AddonResources = []string{"clusterprofiles", "clusterclaims", "manifestworks", "managedclusteraddons"}
 
 // RestartObservation is how long after a restart writes are looked for: longer

@@ -36,7 +36,7 @@ type Cluster struct {
 	Claims []clusterv1.ManagedClusterClaim
 }
 
-// Clusters creates simulated clusters on a hub, whose status nobody else writes.
+// Clusters creates simulated clusters on a hub, whose status no other client writes.
 type Clusters struct {
 	hub client.Client
 	// began is the time in the conditions of all clusters.

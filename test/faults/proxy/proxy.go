@@ -275,7 +275,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.write(w, r, Key{Verb: info.Verb, Resource: resourceOf(info), Object: object})
 }
 
-// unrecorded are kinds whose writes change nothing that anybody acts on, or come at any time.
+// unrecorded are kinds whose writes change nothing that other clients act on, or come at any time.
 var unrecorded = []string{
 	"events", "events.events.k8s.io", "leases.coordination.k8s.io", "serviceaccounts/token",
 }

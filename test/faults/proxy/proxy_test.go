@@ -294,7 +294,7 @@ func TestListsAreNoEvents(t *testing.T) {
 }
 
 func TestItsOwnErrorsAreReported(t *testing.T) {
-	p, err := New(&rest.Config{Host: "http://127.0.0.1:1"}) // nobody listens there
+	p, err := New(&rest.Config{Host: "http://127.0.0.1:1"}) // no server listens there
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -119,7 +119,7 @@ func startControllers(t *testing.T, dir, kubeconfig string, config *rest.Config)
 	})
 }
 
-// freePort is below those from which the kernel picks, so that nobody is given it before it is bound.
+// freePort is below those from which the kernel picks, so that no other process is given it before it is bound.
 func freePort(t *testing.T) string {
 	t.Helper()
 	var err error

@@ -18,7 +18,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/test/fleet/node/sandbox"
 )
 
-// stableAfter is how long a container must have run for the back-off to start anew.
+// stableAfter is how long a container must have run for the back-off to start again.
 const stableAfter = 2 * lastBackoff
 
 // container runs one container of a pod, and restarts it as the restart policy says.

@@ -119,7 +119,7 @@ func statusOf(pod *corev1.Pod, container string) corev1.ContainerStatus {
 	return corev1.ContainerStatus{}
 }
 
-// run returns when the pod has ended, for good, and the API server was told. It stops talking to
+// run returns when the pod has ended, will not be restarted, and the API server was told. It stops talking to
 // the API server when ctx ends.
 func (w *worker) run(ctx context.Context) {
 	defer close(w.done)
@@ -168,7 +168,7 @@ func (w *worker) prepare(ctx context.Context) bool {
 	return synced && w.mountAll(ctx)
 }
 
-// settled reports that a pod taken over had ended without anybody noticing.
+// settled reports that a pod taken over had ended unnoticed.
 func (w *worker) settled() bool {
 	for _, c := range w.main {
 		if !c.snapshot().settled(c.policy()) {

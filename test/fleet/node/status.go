@@ -91,7 +91,7 @@ func terminatedState(code int32, started, finished time.Time, id string) *corev1
 }
 
 // inherited is the state of a container of a pod that an earlier node process ran. If it was
-// running, it counts as killed; if it had ended for good, it stays so.
+// running, it counts as killed; if it had ended and is not restarted, it stays so.
 func inherited(
 	policy corev1.RestartPolicy, status corev1.ContainerStatus, waiting string, now time.Time,
 ) containerState {

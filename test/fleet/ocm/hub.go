@@ -85,7 +85,7 @@ func env(namespace string) []string {
 	}
 }
 
-// BootstrapAccess is what OCM's chart gives to whoever may ask to join.
+// BootstrapAccess is what OCM's chart gives to clusters that may ask to join.
 func BootstrapAccess() []*unstructured.Unstructured {
 	return []*unstructured.Unstructured{
 		objects.New(`

@@ -89,7 +89,7 @@ func (s Spoke) HubKubeconfig() string { return filepath.Join(s.HubAccess, "kubec
 // HubAccessSecret is the Secret with the registration agent's access to the hub. Outside of
 // a pod, all agents of a management cluster have the same namespace, whatever their flag
 // --namespace says, and two that shared this Secret would replace each other's certificate
-// for ever.
+// forever.
 func (s Spoke) HubAccessSecret() string {
 	if s.Hosted {
 		return s.Cluster + "-" + hubAccessSecret

@@ -52,7 +52,7 @@ func (p Program) Path(ctx context.Context, root string, report *progress.Report)
 		return "", err
 	}
 	defer unlock()
-	if files.Exists(binary) { // somebody else built it while we waited
+	if files.Exists(binary) { // another process built it while we waited
 		return binary, nil
 	}
 	return binary, p.build(ctx, dir, args, binary, report)
@@ -145,7 +145,7 @@ func (p Program) copyFiles(ctx context.Context, dir, image string) error {
 		if err != nil {
 			return err
 		}
-		return os.Chmod(path, files.Image) //nolint:gosec // whatever the umask; nobody else writes here
+		return os.Chmod(path, files.Image) //nolint:gosec // whatever the umask; no other user writes here
 	})
 }
 

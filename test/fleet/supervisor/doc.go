@@ -1,7 +1,7 @@
 // Package supervisor keeps the processes of one fleet running.
 //
 // Run is the supervisor itself, the one process of a fleet that outlives the
-// command that started it. Control is everybody else's handle on it: commands
+// command that started it. Control is the handle of all others on it: commands
 // and tests describe processes, start and stop them, and read their status
 // through a socket in <fleet>/run.
 //

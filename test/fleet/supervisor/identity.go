@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// Identity names one process for good: the kernel reuses process numbers, but
+// Identity names one process unambiguously: the kernel reuses process numbers, but
 // never with the same start time in the same boot.
 type Identity struct {
 	PID   int    `json:"pid"`

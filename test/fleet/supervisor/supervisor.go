@@ -75,7 +75,7 @@ type child struct {
 	// Closing stop asks the present session to end, done is closed when it has;
 	// both are nil while there is none.
 	stop, done chan struct{}
-	// turn is held by whoever starts or stops the process.
+	// turn is held by the goroutine that starts or stops the process.
 	turn sync.Mutex
 }
 

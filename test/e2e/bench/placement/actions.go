@@ -28,7 +28,7 @@ type step struct {
 	moves []string
 }
 
-// measure does an action and records what it took from clusters that were chosen all along.
+// measure does an action and records what it took from clusters that stayed chosen.
 // chosen is the part of the expectation that it changes; gap follows that Placement's slices.
 func (b *bench) measure(ctx context.Context, s step, chosen map[string]bool, gap *witness.Log) error {
 	kept := maps.Clone(chosen)
@@ -270,7 +270,7 @@ func (b *bench) publishing(ctx context.Context) error {
 // delays are those of a slice's writes.
 var delays = []time.Duration{1500 * time.Millisecond, 5 * time.Second, forever}
 
-// forgotten is how long a write is refused at most: longer than anybody may hold on to a
+// forgotten is how long a write is refused at most: longer than any controller may hold on to a
 // cluster.
 const forgotten = 135 * time.Second
 
@@ -377,7 +377,7 @@ func (b *bench) forget(
 	for _, name := range s.leaves {
 		delete(chosen, name)
 	}
-	// Nothing is to be waited for where nobody is in no slice.
+	// There is nothing to wait for if every cluster is in a slice.
 	enough := time.NewTimer(5 * time.Second)
 	defer enough.Stop()
 	select {

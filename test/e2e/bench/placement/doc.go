@@ -1,5 +1,5 @@
 // Package placement measures what an admin's ordinary day with Placements takes from clusters
-// that these chose all along, on a real Open Cluster Management with simulated clusters: how
+// that stayed chosen, on a real Open Cluster Management with simulated clusters: how
 // many of them lose their addon, their ClusterProfile, the references to it and the copies of
 // their tokens, although they never left. And it measures how long these stay after a cluster
 // was really removed.

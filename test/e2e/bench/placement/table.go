@@ -15,7 +15,7 @@ type Result struct {
 	Removals []Removal
 }
 
-// Lost is how many clusters that were chosen all along lost something, and how long at most.
+// Lost is how many clusters that stayed chosen lost something, and how long at most.
 type Lost struct {
 	Clusters int
 	Longest  time.Duration

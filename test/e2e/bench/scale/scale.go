@@ -393,7 +393,7 @@ func (b *bench) synced(ctx context.Context) error {
 }
 
 // restore returns the fleet's programs to their original state. It does not wait for
-// readiness, because somebody may have interrupted the run.
+// readiness, because the user may have interrupted the run.
 func (b *bench) restore(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()

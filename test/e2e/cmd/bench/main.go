@@ -2,7 +2,7 @@
 // property's edit takes to reach its ClusterProfile ("latency"), how long a copied
 // token takes to follow its account ("credentials"), how much memory an agent with many
 // properties needs ("agent"), what a fleet of many simulated clusters costs ("scale"), or
-// what such clusters lose while Placements choose them all along ("placement").
+// what such clusters lose while Placements keep choosing them ("placement").
 // With "report" and the files that "scale" wrote it prints these as tables, and draws
 // plots; this needs no fleet.
 package main

@@ -106,7 +106,7 @@ type outcome struct {
 func (o outcome) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := o.next.RoundTrip(req)
 	if req.Context().Err() != nil {
-		return resp, err // nobody waits for it any more
+		return resp, err // the caller no longer waits for it
 	}
 	o.meter.count(func(c *status.Cluster) {
 		switch {

@@ -171,7 +171,7 @@ func (p *provider) engage(
 }
 
 // start starts a cluster's caches and waits until they have synced: otherwise the
-// controllers, once they know the cluster, would wait for ever and delay all others.
+// controllers, once they know the cluster, would wait forever and delay all others.
 func (p *provider) start(clusterCtx, ctx context.Context, name multicluster.ClusterName, made cluster.Cluster) error {
 	p.mu.Lock()
 	indexes := append([]index(nil), p.indexes...)

@@ -196,7 +196,7 @@ func TestWayInGoesWithItsGround(t *testing.T) {
 	leadsIn(t, way, journeys.Cluster1, "ground")
 
 	// A finalizer prevents the cluster's Placement from giving it the addon again before
-	// anybody has seen it being removed.
+	// the test has seen it being removed.
 	untouched := journeys.HasProfile(t, ns, journeys.Cluster1)
 	proxy := &addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: journeys.Cluster2,
 		Name: "cluster-proxy"}}

@@ -342,8 +342,8 @@ func TestConsumerLosesWithdrawnToken(t *testing.T) {
 	wants(t, journeys.Cluster1, "leaver", "two")
 }
 
-// Deleting the account ends all its tokens on the cluster, including those that somebody
-// kept.
+// Deleting the account ends all its tokens on the cluster, including those that a
+// consumer kept.
 func TestDeletedAccountEndsItsTokens(t *testing.T) {
 	journeys.Installed(t)
 	journeys.Enabled(t, journeys.Cluster1)

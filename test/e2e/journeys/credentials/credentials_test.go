@@ -232,7 +232,7 @@ func TestForgedProfileGetsNoToken(t *testing.T) {
 	})
 }
 
-// A Secret of the copy's name that somebody else made is left as it is, and named: to the
+// A Secret of the copy's name that another client made is left as it is, and named: to the
 // hub admin in a condition, and to the tenant in an event of its own namespace.
 func TestForeignSecretIsLeftAlone(t *testing.T) {
 	journeys.Installed(t)

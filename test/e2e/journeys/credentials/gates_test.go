@@ -106,7 +106,7 @@ func owned(t *testing.T, byUpstream bool, namespace, cluster, name string, uid t
 }
 
 // Each of upstream's three gates is turned on and off while the manager runs. A gate's
-// objects are left to it, and taken back in place; the rest continues, and nobody fights:
+// objects are left to it, and taken back in place; the rest continues without contention:
 // every state settles until nothing is written.
 func TestUpstreamsGatesComeAndGo(t *testing.T) {
 	journeys.WithAccess(t)
@@ -207,7 +207,7 @@ const (
 )
 
 // bringsProfileCRD replaces the ClusterProfile CRD by SIG-Multicluster's, as an
-// administrator may, whoever installed the existing one.
+// administrator may, no matter which component installed the existing one.
 func bringsProfileCRD(t *testing.T) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(journeys.Fleet.Root, "charts", "cluster-inventory", "crds",

@@ -21,7 +21,7 @@ var everywhere = []string{
 // Following docs/consumers.md step by step and to the letter ends with a program that works
 // on the cluster. So it does on a hub on which the quick start was followed before, by a team
 // that keeps what it has, as MultiKueue's guide does afterwards, and the commands of the migration
-// guide leave all of it alone; and pasting everything once more changes nothing.
+// guide leave all of it alone; and pasting everything again changes nothing.
 func TestGuidesWorkAsWrittenOneAfterTheOther(t *testing.T) {
 	journeys.WithAccess(t)
 	hub := journeys.Hub(t)

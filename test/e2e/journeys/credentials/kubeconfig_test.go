@@ -26,7 +26,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/test/fleet"
 )
 
-// person is somebody outside the hub with kubectl and the plugin, who reaches the user server
+// person is a user outside the hub with kubectl and the plugin, who reaches the user server
 // through a proxy.
 type person struct {
 	t     *testing.T

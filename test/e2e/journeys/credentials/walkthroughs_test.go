@@ -47,7 +47,7 @@ func TestGuideToAClusterInventoryEndsWell(t *testing.T) {
 			Name: cluster}}
 		apitest.Must(t, client.IgnoreNotFound(journeys.Hub(t).Delete(t.Context(), left)))
 	}
-	// cluster-proxy's Placement needs the set in its namespace, where nobody reads profiles.
+	// cluster-proxy's Placement needs the set in its namespace, where no consumer reads profiles.
 	journeys.Create(t, journeys.Hub(t), &clusterv1beta2.ManagedClusterSetBinding{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: fleet.AccessNamespace, Name: set, Labels: map[string]string{journeys.Publish: "false"},

@@ -21,7 +21,7 @@ import (
 )
 
 // A ClusterProperty CRD that existed before the addon, and the properties of that kind,
-// exist after it, and the CRD belongs to nobody but its owner.
+// exist after it, and the CRD belongs only to its owner.
 func TestForeignPropertyCRDSurvives(t *testing.T) {
 	journeys.Installed(t)
 	spoke := journeys.ClientOf(t, journeys.Cluster1)
@@ -99,7 +99,7 @@ func TestAgentFollowsThePropertyAPI(t *testing.T) {
 }
 
 // A spoke goes offline: its profile stays and says so. Its cluster is detached: the profile
-// is deleted, and nothing waits for the spoke for ever.
+// is deleted, and nothing waits for the spoke forever.
 func TestSpokeGoesOfflineAndIsDetached(t *testing.T) {
 	journeys.Installed(t, "--set", "cleanupTimeout=5s")
 	journeys.Enabled(t, journeys.Cluster1)

@@ -106,7 +106,7 @@ func TestPlacementIsPublishedAsDecisions(t *testing.T) {
 		t.Error("the slice was recreated")
 	}
 
-	// A slice that somebody deletes is recreated; a withdrawn one is not.
+	// A slice that another client deletes is recreated; a withdrawn one is not.
 	apitest.Must(t, journeys.Hub(t).Delete(t.Context(), slice))
 	refersTo(t, ns, view.Name, journeys.Cluster1)
 	apitest.Must(t, journeys.Hub(t).Delete(t.Context(), view))

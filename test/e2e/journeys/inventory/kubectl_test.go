@@ -74,7 +74,7 @@ func (p plugin) says(t *testing.T, line string, code int, texts ...string) strin
 	return last
 }
 
-// Somebody misses a cluster, asks kubectl inventory why, and runs the command that it
+// A user misses a cluster, asks kubectl inventory why, and runs the command that it
 // names; a property is followed from the spoke; a tenant sees what it may see.
 func TestPluginExplainsWhatIsMissing(t *testing.T) {
 	journeys.Installed(t)

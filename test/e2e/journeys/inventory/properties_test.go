@@ -105,7 +105,7 @@ func TestOversizeValueIsLeftOutAlone(t *testing.T) {
 	journeys.Says(t, journeys.Cluster1, "Degraded", metav1.ConditionFalse, "AsExpected")
 }
 
-// A claim without a value, which somebody created by hand, affects nothing else.
+// A claim without a value, which a user created by hand, affects nothing else.
 func TestClaimWithoutValueIsLeftOutAlone(t *testing.T) {
 	journeys.Installed(t)
 	journeys.Enabled(t, journeys.Cluster1)

@@ -19,7 +19,7 @@ import (
 )
 
 // The profile of a settled cluster is created with one POST and one status PATCH; a changed
-// claim costs one PATCH per profile, whichever namespace it is in and whoever else writes to it.
+// claim costs one PATCH per profile, whichever namespace it is in and whatever other clients write to it.
 func TestProfileWritesAreTheFewestPossible(t *testing.T) {
 	journeys.Installed(t)
 	journeys.Enabled(t, journeys.Cluster1)

@@ -128,7 +128,7 @@ func TestASpokeLiesAboutItsRegistration(t *testing.T) {
 		if cluster == byToken {
 			lies = []string{"csr", "token"}
 		}
-		// First another driver, then its own with somebody else's subject: either moves the
+		// First another driver, then its own with another subject: either moves the
 		// rights.
 		for _, driver := range lies {
 			lie := fmt.Appendf(nil, `{"status":{"registrations":[{"type":"kubeClient","kubeClient":{"driver":%q,

@@ -18,7 +18,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/test/e2e/journeys"
 )
 
-// Somebody deletes the Secret with the agent's kubeconfig for the hub: the klusterlet
+// A user deletes the Secret with the agent's kubeconfig for the hub: the klusterlet
 // recreates it, and the agent continues with that, without a restart.
 func TestTheKubeconfigsSecretIsDeleted(t *testing.T) {
 	journeys.Installed(t)
@@ -36,9 +36,9 @@ func TestTheKubeconfigsSecretIsDeleted(t *testing.T) {
 	}
 }
 
-// Somebody corrupts the Secret. A klusterlet that registers by certificate repairs it by
+// A user corrupts the Secret. A klusterlet that registers by certificate repairs it by
 // itself. One that registers by token does not: the agent reports what is wrong and where,
-// and continues to publish, even after a restart, when it is not ready. When somebody
+// and continues to publish, even after a restart, when it is not ready. When a user
 // deletes the Secret, the agent recovers. The other cluster is not affected.
 func TestTheKubeconfigsSecretIsGarbled(t *testing.T) {
 	journeys.Installed(t)

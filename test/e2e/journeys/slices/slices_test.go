@@ -53,7 +53,7 @@ const (
 
 // An admin changes the Placement that installs the addon, as on any day: clusters join and
 // leave at both ends, a group of canaries comes, changes and goes, labels change. Clusters
-// that were chosen all along keep their profiles, the references to them and the copies of
+// that stay chosen keep their profiles, the references to them and the copies of
 // their tokens, and nothing is cleaned up on the spoke.
 func TestClustersThatMoveBetweenSlicesLoseNothing(t *testing.T) {
 	f := populated(t)
@@ -333,7 +333,7 @@ func (f *population) settled(t *testing.T, what string) {
 	})
 }
 
-// lostNothing checks that no cluster that was chosen all along lost anything that a consumer
+// lostNothing checks that no cluster that stayed chosen lost anything that a consumer
 // sees, unless OCM left it out of all slices for longer than the product waits.
 func (f *population) lostNothing(t *testing.T, what string, began time.Time) {
 	t.Helper()

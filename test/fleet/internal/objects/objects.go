@@ -97,8 +97,8 @@ func Apply(ctx context.Context, c client.Client, objects ...*unstructured.Unstru
 	return nil
 }
 
-// Replace makes a CRD exactly match the given one, as OCM's operator does, whoever created
-// the existing one, and waits until it is served.
+// Replace makes a CRD exactly match the given one, as OCM's operator does, whichever client
+// created the existing one, and waits until it is served.
 func Replace(ctx context.Context, c client.Client, crd *unstructured.Unstructured) error {
 	current := &unstructured.Unstructured{}
 	current.SetGroupVersionKind(crd.GroupVersionKind())

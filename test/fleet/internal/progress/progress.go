@@ -15,7 +15,7 @@ type Report struct {
 	start time.Time
 }
 
-// New reports to out, or to nobody if out is nil.
+// New reports to out; if out is nil, reports are dropped.
 func New(out io.Writer) *Report {
 	if out == nil {
 		out = io.Discard

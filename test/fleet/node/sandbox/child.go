@@ -129,7 +129,7 @@ func lookPath(spec Spec) (string, error) {
 	return filepath.Abs(path)
 }
 
-// become takes on the wanted user for good.
+// become takes on the wanted user permanently.
 func become(req request) error {
 	if !req.UserNamespace {
 		if err := syscall.Setgroups(req.Spec.Groups); err != nil {

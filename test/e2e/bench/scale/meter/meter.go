@@ -132,7 +132,7 @@ func (m *Meter) usages(ctx context.Context) (map[string]Usage, error) {
 	return usages, nil
 }
 
-// Settle waits until the named processes use next to no CPU, and returns the time at which
+// Settle waits until the named processes use almost no CPU, and returns the time at which
 // that began.
 func (m *Meter) Settle(ctx context.Context, names ...string) (time.Time, error) {
 	const every = 250 * time.Millisecond

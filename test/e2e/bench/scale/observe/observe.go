@@ -1,6 +1,5 @@
 // Package observe records when the effects of a benchmark become visible to a consumer. One
-// informer follows all objects of a kind, so that nobody who waits sends requests of its
-// own.
+// informer follows all objects of a kind, so that waiting for an effect sends no requests.
 package observe
 
 import (
