@@ -249,7 +249,7 @@
 //   - there were at most twice as many writes, besides what the section Plans allows, and not counting
 //     those that did not reach a hub that was away;
 //   - for three seconds after the state was reached there were none, one plan in a hundred of
-//     TestRobust for a minute; but if an event is missing, a write of its object may be refused as a
+//     TestRobust for a minute; but if an event is missing or late, a write of its object may be refused as a
 //     conflict;
 //   - at every moment, as an independent watcher saw it past the proxy: profiles only of pairs
 //     that are selected at some time, none gone of those that stay selected, others'

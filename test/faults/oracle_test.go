@@ -403,14 +403,13 @@ func TestLateWrites(t *testing.T) {
 	all := []proxy.Write{
 		refused, write(resource+"/status", object, http.StatusOK), write(resource, "team-a/c2", http.StatusConflict),
 	}
-	dropped := proxy.Fault{Kind: proxy.EventDropped, Key: proxy.Key{Resource: resource, Object: object}}
-	if diff := cmp.Diff(all[1:], lateWrites(all, dropped)); diff != "" {
-		t.Errorf("if an event is missing (-want +got):\n%s", diff)
-	}
-	delayed := dropped
-	delayed.Kind = proxy.EventDelayed
-	if diff := cmp.Diff(all, lateWrites(all, delayed)); diff != "" {
-		t.Errorf("if it is late (-want +got):\n%s", diff)
+	for fault, want := range map[proxy.Kind][]proxy.Write{
+		proxy.EventDropped: all[1:], proxy.EventDelayed: all[1:], proxy.EventDuplicated: all,
+	} {
+		got := lateWrites(all, proxy.Fault{Kind: fault, Key: proxy.Key{Resource: resource, Object: object}})
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", fault, diff)
+		}
 	}
 }
 

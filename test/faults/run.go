@@ -359,17 +359,19 @@ func (r *running) record() proxy.Record {
 	return all
 }
 
-// lateWrites returns the writes that count as such. While an event is missing, the manager tries once to
-// write from its cache what it seems to lack, and the API server refuses that as a conflict. After five
+// lateWrites returns the writes that count as such. While an event is missing for as long as the manager
+// waits for it (kube.StaleAfter), or longer, it tries once to write from its cache what it seems to lack, and
+// the API server refuses that as a conflict. After five
 // seconds it also tries again to delete an object that its cache still shows, and finds none.
 func lateWrites(writes []proxy.Write, fault proxy.Fault) []proxy.Write {
 	again := map[proxy.Key]bool{}
+	isMissing := fault.Kind == proxy.EventDropped || fault.Kind == proxy.EventDelayed
 	return slices.DeleteFunc(slices.Clone(writes), func(w proxy.Write) bool {
 		kind, _, _ := strings.Cut(w.Key.Resource, "/")
 		switch {
 		case kind != fault.Key.Resource:
 			return false
-		case fault.Kind == proxy.EventDropped && w.Key.Object == fault.Key.Object:
+		case isMissing && w.Key.Object == fault.Key.Object:
 			return w.Code == http.StatusConflict
 		case !slices.Contains(proxy.OfWatches, fault.Kind) || w.Key.Verb != "delete" || w.Code != http.StatusNotFound:
 			return false

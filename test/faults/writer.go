@@ -2,6 +2,7 @@ package faults
 
 import (
 	"cmp"
+	"context"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
@@ -109,6 +111,7 @@ func addonWriter(folder string) writer {
 			l.hub.MustCreate(gateRole())
 			l.hub.MustCreate(clusterProxy(certificate)...)
 			l.createNamespaces(namespaces...)
+			l.awaitPolicies()
 		},
 		commands: func(l *lane, cfg *rest.Config, of version, flags ...string) func() []*exec.Cmd {
 			first := hubtest.Command(l.tb, cfg, flags...)
@@ -128,6 +131,23 @@ func addonWriter(folder string) writer {
 			return true
 		},
 	})
+}
+
+// awaitPolicies waits until the API server can evaluate the admission policies for RoleBindings. A new one
+// takes some seconds to find the kinds of their parameters, and refuses every RoleBinding until then.
+func (l *lane) awaitPolicies() {
+	l.tb.Helper()
+	for name, namespace := range map[string]string{sourceRights: clusterNames[0], targetRights: teamA} {
+		apitest.Within(l.tb, setupLimit, "policy for "+name+" is evaluated", func(ctx context.Context) error {
+			right := rights(namespace, name)
+			right.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"}
+			err := l.admin.Create(ctx, right, client.DryRunAll)
+			if err != nil && !strings.Contains(err.Error(), "no params found") {
+				return err
+			}
+			return nil
+		})
+	}
 }
 
 // createNamespaces creates namespaces that stay.
