@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
@@ -168,4 +169,43 @@ func TestAMissedDeletionIsNotOlderThanWhatWasSeenBefore(t *testing.T) {
 	if last := changes[len(changes)-1]; last.what != deleted || last.version != 2 {
 		t.Errorf("%s at %d", last, last.version)
 	}
+}
+
+// A profile that is deleted and created again has another identity, so its copies get another owner.
+func TestAStateIsReachedWhenTheOwnersOfCopiesExist(t *testing.T) {
+	object := func(name, uid, version string) *unstructured.Unstructured {
+		u := &unstructured.Unstructured{}
+		u.SetNamespace(teamA)
+		u.SetName(name)
+		u.SetUID(types.UID(uid))
+		u.SetResourceVersion(version)
+		return u
+	}
+	copyOf := func(owner, version string) *unstructured.Unstructured {
+		u := object("c1-reader", "copy", version)
+		u.SetOwnerReferences([]metav1.OwnerReference{{Kind: "ClusterProfile", Name: "c1", UID: types.UID(owner)}})
+		return u
+	}
+	w := &watcher{namespaces: namespaces, objects: map[string]*unstructured.Unstructured{}}
+	check := func(when string, want bool) {
+		t.Helper()
+		if got := w.ownersExist(); got != want {
+			t.Errorf("%s: %t", when, got)
+		}
+	}
+	check("without a copy", true)
+	w.saw(created, profiles, object("c1", "old", "1"))
+	w.saw(created, secrets, copyOf("old", "2"))
+	check("with a copy", true)
+	w.saw(deleted, profiles, object("c1", "old", "3"))
+	check("the profile is gone", false)
+	w.saw(created, profiles, object("c1", "new", "4"))
+	check("it is another one", false)
+	w.saw(changed, secrets, copyOf("new", "5"))
+	check("the copy has its owner", true)
+	held := copyOf("old", "6")
+	now := metav1.Now()
+	held.SetDeletionTimestamp(&now)
+	w.saw(changed, secrets, held)
+	check("the copy is held by a finalizer", true)
 }

@@ -37,6 +37,9 @@ const (
 	// revoking is how long a manager may take to remove its rights itself. If they were taken from it, it would
 	// ask for them again, perhaps in the next run.
 	revoking = 2 * time.Second
+	// catchingUp is how long a manager may take to see which profiles were removed. If it began the next run
+	// before, it would take them for those of that run, which have the same names.
+	catchingUp = 10 * time.Second
 	// poll is how often states are compared.
 	poll = 100 * time.Millisecond
 )
@@ -154,7 +157,7 @@ var ownedKinds = []schema.GroupVersionKind{
 func (l *lane) reset(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, resetLimit)
 	defer cancel()
-	began := time.Now()
+	began, mark := time.Now(), l.watcher.mark()
 	for {
 		left := 0
 		mayRevoke := l.manager != nil && time.Since(began) < revoking
@@ -168,7 +171,8 @@ func (l *lane) reset(ctx context.Context) error {
 			}
 			left += len(found)
 		}
-		idle := l.manager == nil || time.Since(l.manager.proxy.LastWrite()) >= still/2
+		idle := l.manager == nil || time.Since(l.manager.proxy.LastWrite()) >= still/2 &&
+			(l.hasCaughtUp(mark) || time.Since(began) >= catchingUp)
 		if left == 0 && idle && len(l.watcher.state(func(map[string]any) string { return "" })) == 0 {
 			l.watcher.forget()
 			return nil
@@ -177,6 +181,19 @@ func (l *lane) reset(ctx context.Context) error {
 			return fmt.Errorf("cleaning the hub: %d objects are left: %w", left, err)
 		}
 	}
+}
+
+// hasCaughtUp reports whether the manager's watch has shown it the profiles that were deleted since mark.
+func (l *lane) hasCaughtUp(mark int) bool {
+	shown := map[string]bool{}
+	for _, key := range l.manager.proxy.Record().Events {
+		if key.Verb == "DELETED" && key.Resource == profiles {
+			shown[key.Object] = true
+		}
+	}
+	return !slices.ContainsFunc(l.watcher.seen(mark), func(c change) bool {
+		return c.what == deleted && c.resource == profiles && !isForeign(c.key) && !shown[c.key]
+	})
 }
 
 // find returns all objects of a kind.

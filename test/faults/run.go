@@ -123,7 +123,7 @@ func (l *lane) run(tb testing.TB, s story, fault proxy.Fault, ref *reference, ca
 		}
 	}
 	got := result{before: r.state(), setup: l.watcher.seen(0)}
-	mark := l.watcher.mark()
+	mark := len(got.setup)
 	if slices.Contains(proxy.OfStarts, fault.Kind) {
 		if err := l.remember(tb); err != nil {
 			return result{}, err
@@ -443,7 +443,7 @@ func (r *running) is(want target) bool {
 	return slices.Equal(pairs, sorted(want.pairs)) && slices.Equal(copies, sorted(want.copies)) &&
 		(want.state == nil || maps.Equal(state, want.state)) &&
 		(want.names == nil || maps.EqualFunc(state, want.names, func(string, string) bool { return true })) &&
-		r.lane.writer.ready(r, state)
+		r.lane.watcher.ownersExist() && r.lane.writer.ready(r, state)
 }
 
 // shown returns, sorted, the pairs that have a profile or the claims, and the copies of tokens.

@@ -193,6 +193,25 @@ func (w *watcher) state(normalize func(object map[string]any) string) map[string
 	return state
 }
 
+// ownersExist reports whether the profiles that own copies exist. States do not show this, because they
+// leave identities out. What is being deleted does not count.
+func (w *watcher) ownersExist() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for id, object := range w.objects {
+		if !strings.HasPrefix(id, secrets+" ") || object.GetDeletionTimestamp() != nil {
+			continue
+		}
+		for _, owner := range object.GetOwnerReferences() {
+			profile := w.objects[profiles+" "+object.GetNamespace()+"/"+owner.Name]
+			if owner.Kind == "ClusterProfile" && (profile == nil || profile.GetUID() != owner.UID) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
 // namespaceOf returns the namespace of a key.
 func namespaceOf(key string) string {
 	namespace, _, _ := strings.Cut(key, "/")
