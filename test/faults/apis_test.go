@@ -116,15 +116,18 @@ func TestOnlyRequestsForTheKindWait(t *testing.T) {
 	}
 }
 
+// objectSeen is an object in a team's namespace, as a watch shows it.
+func objectSeen(name, uid, version string) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	u.SetNamespace(teamA)
+	u.SetName(name)
+	u.SetUID(types.UID(uid))
+	u.SetResourceVersion(version)
+	return u
+}
+
 func TestWatcherHasWhatThereIs(t *testing.T) {
-	object := func(name, uid, version string) unstructured.Unstructured {
-		u := unstructured.Unstructured{}
-		u.SetNamespace(teamA)
-		u.SetName(name)
-		u.SetUID(types.UID(uid))
-		u.SetResourceVersion(version)
-		return u
-	}
+	object := func(name, uid, version string) unstructured.Unstructured { return *objectSeen(name, uid, version) }
 	elsewhere := object("c1", "5", "5")
 	elsewhere.SetNamespace("elsewhere")
 	w := &watcher{namespaces: namespaces, objects: map[string]*unstructured.Unstructured{}}
@@ -154,17 +157,10 @@ func TestWatcherHasWhatThereIs(t *testing.T) {
 }
 
 func TestAMissedDeletionIsNotOlderThanWhatWasSeenBefore(t *testing.T) {
-	object := func(name, version string) *unstructured.Unstructured {
-		u := &unstructured.Unstructured{}
-		u.SetNamespace(teamA)
-		u.SetName(name)
-		u.SetResourceVersion(version)
-		return u
-	}
 	w := &watcher{namespaces: namespaces, objects: map[string]*unstructured.Unstructured{}}
-	w.saw(created, profiles, object("c1", "1"))
-	w.saw(created, secrets, object("c1-reader", "2"))
-	w.saw(deleted, profiles, cache.DeletedFinalStateUnknown{Obj: object("c1", "1")})
+	w.saw(created, profiles, objectSeen("c1", "c1", "1"))
+	w.saw(created, secrets, objectSeen("c1-reader", "copy", "2"))
+	w.saw(deleted, profiles, cache.DeletedFinalStateUnknown{Obj: objectSeen("c1", "c1", "1")})
 	changes := w.seen(0)
 	if last := changes[len(changes)-1]; last.what != deleted || last.version != 2 {
 		t.Errorf("%s at %d", last, last.version)
@@ -173,39 +169,31 @@ func TestAMissedDeletionIsNotOlderThanWhatWasSeenBefore(t *testing.T) {
 
 // A profile that is deleted and created again has another identity, so its copies get another owner.
 func TestAStateIsReachedWhenTheOwnersOfCopiesExist(t *testing.T) {
-	object := func(name, uid, version string) *unstructured.Unstructured {
-		u := &unstructured.Unstructured{}
-		u.SetNamespace(teamA)
-		u.SetName(name)
-		u.SetUID(types.UID(uid))
-		u.SetResourceVersion(version)
-		return u
-	}
 	copyOf := func(owner, version string) *unstructured.Unstructured {
-		u := object("c1-reader", "copy", version)
+		u := objectSeen("c1-reader", "copy", version)
 		u.SetOwnerReferences([]metav1.OwnerReference{{Kind: "ClusterProfile", Name: "c1", UID: types.UID(owner)}})
 		return u
 	}
 	w := &watcher{namespaces: namespaces, objects: map[string]*unstructured.Unstructured{}}
-	check := func(when string, want bool) {
+	expect := func(when string, want bool) {
 		t.Helper()
 		if got := w.ownersExist(); got != want {
 			t.Errorf("%s: %t", when, got)
 		}
 	}
-	check("without a copy", true)
-	w.saw(created, profiles, object("c1", "old", "1"))
+	expect("without a copy", true)
+	w.saw(created, profiles, objectSeen("c1", "old", "1"))
 	w.saw(created, secrets, copyOf("old", "2"))
-	check("with a copy", true)
-	w.saw(deleted, profiles, object("c1", "old", "3"))
-	check("the profile is gone", false)
-	w.saw(created, profiles, object("c1", "new", "4"))
-	check("it is another one", false)
+	expect("with a copy", true)
+	w.saw(deleted, profiles, objectSeen("c1", "old", "3"))
+	expect("the profile is gone", false)
+	w.saw(created, profiles, objectSeen("c1", "new", "4"))
+	expect("it is another one", false)
 	w.saw(changed, secrets, copyOf("new", "5"))
-	check("the copy has its owner", true)
+	expect("the copy has its owner", true)
 	held := copyOf("old", "6")
 	now := metav1.Now()
 	held.SetDeletionTimestamp(&now)
 	w.saw(changed, secrets, held)
-	check("the copy is held by a finalizer", true)
+	expect("the copy is held by a finalizer", true)
 }
