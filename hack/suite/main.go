@@ -57,6 +57,7 @@ func jobs(mode string) ([][]suite, error) {
 	}}
 	fleet := []suite{
 		{module: "test/fleet", packages: []string{"./..."}},
+		{module: "test/faults", packages: []string{"./..."}}, // without plans: make robust runs those
 		{module: "test/e2e", packages: []string{"./..."}, without: []string{"/journeys"}},
 	}
 	// Building others' consumers takes half an hour. More than three fleets at once keep two cores

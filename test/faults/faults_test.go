@@ -25,7 +25,7 @@ var (
 	laneFlag  = flag.Int("lanes", 4, "how many hubs there are, each with one plan at a time")
 	nameFlag  = flag.String("writer", "", "whose programs get the faults: this addon's manager, its agent, or upstream's own")
 	fromFlag  = flag.String("upstream", "", "folder with upstream's programs and their rights")
-	someFlag  = flag.Int("plans", 45, "how many plans TestSeeded runs")
+	someFlag  = flag.Int("plans", 0, "how many plans TestSeeded runs; 0 skips it")
 )
 
 // slow are faults that TestSeeded leaves out, because their plans take long.
@@ -49,6 +49,9 @@ func TestMain(m *testing.M) {
 
 // TestSeeded runs some plans, chosen by a seed. CI does that, too, so a plan fails it only twice.
 func TestSeeded(t *testing.T) {
+	if *someFlag == 0 {
+		t.Skip("make robust PLANS=40 runs it")
+	}
 	s := newSuite(t, *nameFlag, "")
 	s.start(*laneFlag, slices.DeleteFunc(slices.Clone(s.writer.stories), func(s story) bool {
 		return s.large || len(s.components) > 0
