@@ -262,7 +262,7 @@
 //   - what a consumer saw of a property, of the cluster's or of another client's, and of a copied
 //     token, is a subsequence of what was written, and ends with the last, and no property goes
 //     while its profile stays;
-//   - no ManifestWork with the agent of a cluster goes that stays shown, and where the story
+//   - no ManifestWork with the agent of a cluster that stays shown is deleted, and where the story
 //     says so, it deploys what was rolled out, in that order;
 //   - the manager did not end by itself.
 //

@@ -361,8 +361,8 @@ func (r *running) record() proxy.Record {
 
 // lateWrites returns the writes that count as such. While an event is missing for as long as the manager
 // waits for it (kube.StaleAfter), or longer, it tries once to write from its cache what it seems to lack, and
-// the API server refuses that as a conflict. After five
-// seconds it also tries again to delete an object that its cache still shows, and finds none.
+// the API server refuses that as a conflict. After five seconds it also tries again to delete an object that
+// its cache still shows, and finds none.
 func lateWrites(writes []proxy.Write, fault proxy.Fault) []proxy.Write {
 	again := map[proxy.Key]bool{}
 	isMissing := fault.Kind == proxy.EventDropped || fault.Kind == proxy.EventDelayed

@@ -59,7 +59,7 @@ type writer struct {
 	prepare func(l *lane, w *world)
 	// commands returns a function that returns its processes of a version, not yet started.
 	commands func(l *lane, cfg *rest.Config, of version, flags ...string) func() []*exec.Cmd
-	// ready reports whether it says that it has seen what the hub has.
+	// ready reports whether the programs say that they have seen what the hub has.
 	ready func(r *running, state map[string]string) bool
 }
 

@@ -12,7 +12,7 @@
 // The rule (selection.Rule), what it knows of CRDs (watch.Definitions) and the next step of a
 // profile (profiles.NextStep) are the manager's own code, which reads the state's caches and,
 // where it reads live, the state's hub. What they remember is copied from state to state. What
-// connects them with writes is written again here, after inventory.Reconciler. Other packages add
+// connects them with writes is duplicated here, following inventory.Reconciler. Other packages add
 // their own part.
 //
 // What an answer should be is decided by an independent, much shorter version of the rule
