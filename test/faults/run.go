@@ -311,6 +311,9 @@ func (r *running) restore(tb testing.TB, before target) error {
 	}
 	r.world.wrote = wrote
 	r.lane.watch()
+	if r.world.spokes != nil {
+		r.world.spokes.sees(r.lane.watcher)
+	}
 	return r.await(tb.Context(), before, apitest.RestartPatience)
 }
 

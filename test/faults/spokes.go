@@ -11,6 +11,8 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	workv1 "open-cluster-management.io/api/work/v1"
@@ -21,8 +23,7 @@ const (
 	works = "manifestworks.work.open-cluster-management.io"
 	// deployWork and cleanupWork are the addon's ManifestWorks in the namespace of each cluster.
 	deployWork, cleanupWork = "addon-cluster-inventory-deploy-0", "addon-cluster-inventory-pre-delete"
-	// spokesPoll is how often the spokes look at their ManifestWorks, and stories at what comes of that:
-	// lists of ManifestWorks and addons, which are converted, are dear.
+	// spokesPoll is how often stories look at what comes of ManifestWorks: addons are converted, which is dear.
 	spokesPoll = 300 * time.Millisecond
 )
 
@@ -34,6 +35,8 @@ type spokes struct {
 	hub client.Client
 
 	mu sync.Mutex
+	// watcher has seen the ManifestWorks and the addons.
+	watcher *watcher
 	// failing is the AgentRevision whose agent never becomes available, by cluster.
 	failing map[string]string
 }
@@ -45,14 +48,14 @@ func (r *running) startSpokes(tb testing.TB) (stop func()) {
 	if !r.story.runs(addonManager) {
 		return func() {}
 	}
-	r.world.spokes = &spokes{hub: r.lane.past(tb), failing: map[string]string{}}
+	r.world.spokes = &spokes{hub: r.lane.past(tb), failing: map[string]string{}, watcher: r.lane.watcher}
 	ctx, cancel := context.WithCancel(tb.Context())
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		for {
 			r.world.spokes.look(ctx)
-			if pause(ctx, spokesPoll) != nil {
+			if pause(ctx, poll) != nil {
 				return
 			}
 		}
@@ -70,17 +73,27 @@ func (s *spokes) fails(cluster, revision string) {
 	s.failing[cluster] = revision
 }
 
+// sees makes the spokes look at what a new watcher sees.
+func (s *spokes) sees(by *watcher) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.watcher = by
+}
+
 // look reports all ManifestWorks of which there is something to say. What fails, such as while the
-// hub is away, is tried again with the next look.
+// hub is away or because more has changed, is tried again with the next look.
 func (s *spokes) look(ctx context.Context) {
-	list, addons := &workv1.ManifestWorkList{}, &addonv1beta1.ManagedClusterAddOnList{}
-	if s.hub.List(ctx, list) != nil || len(list.Items) == 0 || s.hub.List(ctx, addons) != nil {
-		return
-	}
-	for i := range list.Items {
-		work := &list.Items[i]
-		if work.DeletionTimestamp == nil && isGarbage(work, addons.Items) {
-			_ = s.hub.Delete(ctx, work, client.Preconditions{UID: &work.UID})
+	s.mu.Lock()
+	by := s.watcher
+	s.mu.Unlock()
+	all, addons := by.objectsOf(works), by.objectsOf("managedclusteraddons.addon.open-cluster-management.io")
+	for _, object := range all {
+		work := &workv1.ManifestWork{}
+		if runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, work) != nil {
+			continue // impossible for what the hub has stored
+		}
+		if work.DeletionTimestamp == nil && !hasOwner(work, addons) {
+			s.collect(ctx, work)
 			continue
 		}
 		patch, status := s.reaction(work)
@@ -94,12 +107,29 @@ func (s *spokes) look(ctx context.Context) {
 	}
 }
 
-// isGarbage reports whether the addon that owns a ManifestWork is gone. The addons are those of a
-// moment after the ManifestWork was read.
-func isGarbage(work *workv1.ManifestWork, addons []addonv1beta1.ManagedClusterAddOn) bool {
-	return !slices.ContainsFunc(work.OwnerReferences, func(owner metav1.OwnerReference) bool {
-		return slices.ContainsFunc(addons, func(of addonv1beta1.ManagedClusterAddOn) bool { return of.UID == owner.UID })
+// hasOwner reports whether one of the addons owns a ManifestWork.
+func hasOwner(work *workv1.ManifestWork, addons []*unstructured.Unstructured) bool {
+	return slices.ContainsFunc(work.OwnerReferences, func(owner metav1.OwnerReference) bool {
+		return slices.ContainsFunc(addons, func(of *unstructured.Unstructured) bool { return of.GetUID() == owner.UID })
 	})
+}
+
+// collect deletes a ManifestWork if the hub, too, does not have its owner: as for the garbage collector, its
+// addon may only not have been seen yet.
+func (s *spokes) collect(ctx context.Context, work *workv1.ManifestWork) {
+	found := &unstructured.UnstructuredList{}
+	found.SetAPIVersion(addonv1beta1.GroupVersion.String())
+	found.SetKind("ManagedClusterAddOnList")
+	if s.hub.List(ctx, found, client.InNamespace(work.Namespace)) != nil {
+		return
+	}
+	present := make([]*unstructured.Unstructured, 0, len(found.Items))
+	for i := range found.Items {
+		present = append(present, &found.Items[i])
+	}
+	if !hasOwner(work, present) {
+		_ = s.hub.Delete(ctx, work, client.Preconditions{UID: &work.UID})
+	}
 }
 
 // reaction is how a work agent changes a ManifestWork, or its status; "" if it does not.
@@ -159,7 +189,8 @@ func (s *spokes) report(work *workv1.ManifestWork) string {
 			Name: "JobComplete", Value: workv1.FieldValue{Type: workv1.String, String: &complete},
 		}
 	}
-	return merging(map[string]any{"status": workv1.ManifestWorkStatus{
+	version := map[string]any{"resourceVersion": work.ResourceVersion}
+	return merging(map[string]any{"metadata": version, "status": workv1.ManifestWorkStatus{
 		Conditions: []metav1.Condition{condition(workv1.WorkApplied, true), condition(workv1.WorkAvailable, !fails)},
 		ResourceStatus: workv1.ManifestResourceStatus{Manifests: []workv1.ManifestCondition{{
 			ResourceMeta: resource, Conditions: []metav1.Condition{},

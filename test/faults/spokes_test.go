@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
@@ -98,13 +98,14 @@ func TestSpokesReactLikeWorkAgents(t *testing.T) {
 }
 
 func TestWorksGoWithTheirAddon(t *testing.T) {
-	addon := addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{UID: "of-addon"}}
-	another := addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{UID: "of-the-next-addon"}}
-	if isGarbage(agentWork("r1"), []addonv1beta1.ManagedClusterAddOn{another, addon}) {
-		t.Error("the work of an addon that exists is garbage")
+	addon, another := &unstructured.Unstructured{Object: map[string]any{}}, &unstructured.Unstructured{Object: map[string]any{}}
+	addon.SetUID("of-addon")
+	another.SetUID("of-the-next-addon")
+	if !hasOwner(agentWork("r1"), []*unstructured.Unstructured{another, addon}) {
+		t.Error("the work of an addon that exists has no owner")
 	}
-	if !isGarbage(agentWork("r1"), []addonv1beta1.ManagedClusterAddOn{another}) {
-		t.Error("the work of an addon that was created again is not garbage")
+	if hasOwner(agentWork("r1"), []*unstructured.Unstructured{another}) {
+		t.Error("the work of an addon that was created again has an owner")
 	}
 }
 

@@ -161,6 +161,19 @@ func (w *watcher) has(resource string, list []unstructured.Unstructured) bool {
 	return seen == 0
 }
 
+// objectsOf returns the objects of a kind, which must not be changed, in no particular order.
+func (w *watcher) objectsOf(resource string) []*unstructured.Unstructured {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var all []*unstructured.Unstructured
+	for id, object := range w.objects {
+		if strings.HasPrefix(id, resource+" ") {
+			all = append(all, object)
+		}
+	}
+	return all
+}
+
 // seen returns what was seen since the first n changes.
 func (w *watcher) seen(n int) []change {
 	w.mu.Lock()
