@@ -134,13 +134,17 @@ func addonWriter(folder string) writer {
 }
 
 // awaitPolicies waits until the API server can evaluate the admission policies for RoleBindings. A new one
-// takes some seconds to find the kinds of their parameters, and refuses every RoleBinding until then.
+// takes some seconds to find the kinds of their parameters, and refuses every RoleBinding until then. Those
+// here only lack the parameters: if another policy refused them, too, either refusal might be reported.
 func (l *lane) awaitPolicies() {
 	l.tb.Helper()
 	for name, namespace := range map[string]string{sourceRights: clusterNames[0], targetRights: teamA} {
 		apitest.Within(l.tb, setupLimit, "policy for "+name+" is evaluated", func(ctx context.Context) error {
 			right := rights(namespace, name)
-			right.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"}
+			right.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name}
+			right.Subjects = []rbacv1.Subject{{
+				Kind: rbacv1.ServiceAccountKind, Namespace: hubtest.Namespace, Name: "cluster-inventory-manager",
+			}}
 			err := l.admin.Create(ctx, right, client.DryRunAll)
 			if err != nil && !strings.Contains(err.Error(), "no params found") {
 				return err
