@@ -402,6 +402,7 @@ func TestLateWrites(t *testing.T) {
 	refused := write(resource+"/status", object, http.StatusConflict)
 	all := []proxy.Write{
 		refused, write(resource+"/status", object, http.StatusOK), write(resource, "team-a/c2", http.StatusConflict),
+		refused, // again
 	}
 	for fault, want := range map[proxy.Kind][]proxy.Write{
 		proxy.EventDropped: all[1:], proxy.EventDelayed: all[1:], proxy.EventDuplicated: all,

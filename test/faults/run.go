@@ -362,28 +362,26 @@ func (r *running) record() proxy.Record {
 	return all
 }
 
-// lateWrites returns the writes that count as such. While an event is missing for as long as the manager
-// waits for it (kube.StaleAfter), or longer, it tries once to write from its cache what it seems to lack, and
-// the API server refuses that as a conflict. After five seconds it also tries again to delete an object that
-// its cache still shows, and finds none.
+// lateWrites returns the writes that count as such. Two may happen once for each object: while an event is
+// missing for as long as the manager waits for it (kube.StaleAfter), or longer, it tries to write from its cache
+// what it seems to lack, and the API server refuses that as a conflict; and after five seconds it tries again
+// to delete an object that its cache still shows, and finds none.
 func lateWrites(writes []proxy.Write, fault proxy.Fault) []proxy.Write {
-	again := map[proxy.Key]bool{}
 	isMissing := fault.Kind == proxy.EventDropped || fault.Kind == proxy.EventDelayed
+	isOfWatch := slices.Contains(proxy.OfWatches, fault.Kind)
+	excused := map[proxy.Key]bool{}
 	return slices.DeleteFunc(slices.Clone(writes), func(w proxy.Write) bool {
 		kind, _, _ := strings.Cut(w.Key.Resource, "/")
-		switch {
-		case kind != fault.Key.Resource:
-			return false
-		case isMissing && w.Key.Object == fault.Key.Object:
-			return w.Code == http.StatusConflict
-		case !slices.Contains(proxy.OfWatches, fault.Kind) || w.Key.Verb != "delete" || w.Code != http.StatusNotFound:
+		isRefused := isMissing && w.Key.Object == fault.Key.Object && w.Code == http.StatusConflict
+		isOfNone := isOfWatch && w.Key.Verb == "delete" && w.Code == http.StatusNotFound
+		if kind != fault.Key.Resource || !isRefused && !isOfNone {
 			return false
 		}
 		of := w.Key
 		of.N = 0
-		seen := again[of]
-		again[of] = true
-		return !seen
+		again := excused[of]
+		excused[of] = true
+		return !again
 	})
 }
 
