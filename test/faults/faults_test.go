@@ -181,9 +181,16 @@ func (s *suite) share(n int, do func(l **lane, i int)) {
 	var group sync.WaitGroup
 	for at := range s.lanes {
 		group.Go(func() {
+			ended := false
+			defer func() {
+				if !ended { // by a failure of the suite, such as a hub that does not start
+					fmt.Fprintf(os.Stderr, "hub %d of %d is not used any more\n", at+1, len(s.lanes))
+				}
+			}()
 			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
 				do(&s.lanes[at], i)
 			}
+			ended = true
 		})
 	}
 	group.Wait()
