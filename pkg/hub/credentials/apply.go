@@ -175,13 +175,13 @@ func (r *Reconciler) put(
 		return granted
 	}
 	var refused phaseResult
-	mayCreate := func() bool {
-		refused = r.mayCreate(ctx, pair, d)
+	mayCopy := func() bool {
+		refused = r.mayCopy(ctx, pair, d)
 		return refused.ok()
 	}
 	err := r.copies.Put(ctx, target.Want{
 		Account: account, Namespace: d.namespace, Token: token, Owner: d.profile.owner,
-		Create: d.action == publish, MayCreate: mayCreate, Revoked: revoked,
+		Create: d.action == publish, MayCopy: mayCopy, Revoked: revoked,
 	})
 	foreign, contention := &target.ForeignError{}, &kube.ContestedError{}
 	switch {
@@ -202,11 +202,15 @@ func (r *Reconciler) put(
 	}
 }
 
-// mayCreate returns a zero result if the hub itself allows creating a pair's copy, and has the profile that
-// will own it. A copy that was known to be there may be gone because another manager withdrew it. If the
-// cache still shows a profile that was deleted and recreated, Kubernetes would collect the copy as garbage.
-func (r *Reconciler) mayCreate(ctx context.Context, pair types.NamespacedName, d decision) phaseResult {
-	if d.copy.Present {
+// mayCopy returns a zero result if the hub itself allows a pair's copy, and has the profile that will own it.
+// A copy that was known to be there may be gone because another manager withdrew it, and one that only its
+// labels show may be a tenant's, who would get the token. If the cache still shows a profile that was deleted
+// and recreated, Kubernetes would collect the copy as garbage.
+func (r *Reconciler) mayCopy(ctx context.Context, pair types.NamespacedName, d decision) phaseResult {
+	switch {
+	case d.selection.Answer != selection.Yes:
+		return phaseResult{undecided: true} // the end of that enqueues the account
+	case d.copy.Present:
 		if selected := r.selectedLive(ctx, pair); !selected.ok() {
 			return selected
 		}

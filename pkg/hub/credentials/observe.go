@@ -58,6 +58,9 @@ func (r *Reconciler) observe(
 			}
 			o.again = kube.Sooner(o.again, t.selection.Again)
 		}
+		if t.holder != (types.NamespacedName{}) {
+			o.again = kube.Sooner(o.again, foreignEvery)
+		}
 		if left := r.copies.Contested(key, namespace); left > 0 {
 			t.contested, o.again = true, kube.Sooner(o.again, left)
 		}

@@ -509,7 +509,7 @@ func (c *copying) put(p *progress, namespace string) error {
 	before := c.secret(namespace)
 	err := c.copies.Put(ctx, target.Want{
 		Account: theAccount, Namespace: namespace, Token: *p.content, Owner: d.profile.owner, Create: d.action == publish,
-		MayCreate: func() bool { return c.mayCreate(ctx, pair, d).ok() }, Revoked: func() bool { return false },
+		MayCopy: func() bool { return c.mayCopy(ctx, pair, d).ok() }, Revoked: func() bool { return false },
 	})
 	foreign := &target.ForeignError{}
 	if err != nil && !isRetried(err) && !asForeign(err, &foreign) {

@@ -16,9 +16,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	authv1beta1 "open-cluster-management.io/managed-serviceaccount/apis/authentication/v1beta1"
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/target"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 )
@@ -110,6 +112,49 @@ func TestUnknownKeepsTheCopyAndCreatesNone(t *testing.T) {
 	})
 	s.rule.say(s.team, s.cluster, selection.Result{Answer: selection.Yes})
 	s.copied()
+}
+
+// A tenant of a namespace with copies can label any Secret there as one of another account. While the selection
+// is unknown, such a Secret must not be taken for a copy that is to be kept up to date.
+func TestAPlantedCopyGetsNoTokenWhileTheSelectionIsUnknown(t *testing.T) {
+	s := newScene(t)
+	victim := s.world.cluster(s.Name("victim"))
+	s.rule.say(s.team, victim, selection.Result{Why: "cannot be selected: the set does not exist"})
+	account := s.Account(victim, "reader", s.team)
+	token := s.Rotate(account)
+	planted := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: s.team, Name: victim + "-reader", Labels: target.Labels(),
+			Annotations: map[string]string{
+				contract.AnnotationSourceCluster: victim, contract.AnnotationSourceAccount: "reader",
+			},
+		},
+		Data: map[string][]byte{"token": []byte("mine")},
+	}
+	s.MustCreate(planted)
+	key := client.ObjectKeyFromObject(planted)
+	s.Eventually("the Secret is seen", func() string {
+		if s.seenVersion(key) != planted.ResourceVersion {
+			return "not yet"
+		}
+		return ""
+	})
+	s.mentions(victim, "SelectionUnknown", "Account reader is left as it is in", s.team)
+	s.Stays(quietly, "the Secret stays the tenant's", func() string {
+		s.MustGet(planted)
+		if string(planted.Data["token"]) != "mine" {
+			return "it holds the token of another cluster"
+		}
+		return ""
+	})
+	// A copy that the manager wrote before is kept up to date meanwhile.
+	s.rule.say(s.team, s.cluster, selection.Result{Why: "awaits a decision"})
+	s.token = s.Rotate(s.account)
+	s.copied()
+
+	s.publish(s.team, victim)
+	s.rule.say(s.team, victim, selection.Result{Answer: selection.Yes})
+	s.holds(s.team, victim, "reader", token)
 }
 
 func TestTransientErrorsOfTheAccountsAgentWithdrawNothing(t *testing.T) {

@@ -64,8 +64,6 @@ func (g *Grants) keep(ctx context.Context, grant Grant) error {
 		}
 		g.forget(grant)
 		return nil
-	case g.isClaimed(grant, keep):
-		return nil // the end of that enqueues it
 	}
 	if grant.IsTarget() {
 		if empty, err := g.isEmpty(ctx, grant, current); err != nil || !empty {

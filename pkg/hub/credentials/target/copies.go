@@ -117,7 +117,7 @@ func (c *Copies) Put(ctx context.Context, w Want) error {
 		return err
 	}
 	if have == nil {
-		if w.Create && !w.MayCreate() {
+		if w.Create && !w.MayCopy() {
 			return ErrRevoked
 		}
 		return c.create(ctx, w)
@@ -135,7 +135,7 @@ func (c *Copies) Put(ctx context.Context, w Want) error {
 		switch {
 		case !w.Create:
 			return nil
-		case !w.MayCreate(), w.Revoked():
+		case !w.MayCopy(), w.Revoked():
 			return ErrRevoked
 		}
 		if err := c.delete(ctx, have, removal{what: kube.Rewrite}); err != nil {
@@ -143,6 +143,9 @@ func (c *Copies) Put(ctx context.Context, w Want) error {
 		}
 		return c.create(ctx, w)
 	case patch:
+		if !c.ledger.isOwn(w.Account, w.key(), have.UID) && !w.MayCopy() {
+			return ErrRevoked
+		}
 		if isUpstreams(have) {
 			log.FromContext(ctx).Info("Taking over a copy of upstream's syncer", "secret", w.key())
 		}

@@ -45,8 +45,9 @@ type Want struct {
 	// upstream's syncer.
 	Create bool
 
-	// MayCreate is asked right before a missing copy is created, or one is replaced.
-	MayCreate func() bool
+	// MayCopy is asked right before a missing copy is created, one is replaced, or one is changed that
+	// this process has not written before: only its labels say that it is a copy.
+	MayCopy func() bool
 
 	// Revoked reports whether the right to the copy has ended in the meantime. It is called before each write.
 	Revoked func() bool
