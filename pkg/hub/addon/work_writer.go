@@ -73,17 +73,22 @@ func (n namespaceWriter) Create(
 }
 
 // checkAddon returns a conflict, after which the caller waits for its cache, if the addon for which a
-// ManifestWork is to be created is being deleted according to the cache, and gone.
+// ManifestWork is to be created is being deleted according to the cache, and gone, or if the cache has lost it
+// since the caller read it.
 func (n namespaceWriter) checkAddon(ctx context.Context, work *workv1.ManifestWork) error {
 	cluster := ownwork.ClusterOf(work)
+	resource := addonv1beta1.Resource("managedclusteraddons")
+	gone := apierrors.NewConflict(resource, queueKey(cluster), errors.New("it is gone"))
 	cached := n.of.observed.addon(cluster)
-	if cached == nil || cached.DeletionTimestamp == nil {
+	switch {
+	case cached == nil:
+		return gone
+	case cached.DeletionTimestamp == nil:
 		return nil
 	}
 	live, err := kube.Get(ctx, n.of.live, client.ObjectKeyFromObject(cached), &addonv1beta1.ManagedClusterAddOn{})
 	if err == nil && (live == nil || live.UID != cached.UID) {
-		resource := addonv1beta1.Resource("managedclusteraddons")
-		return apierrors.NewConflict(resource, queueKey(cluster), errors.New("it is gone"))
+		return gone
 	}
 	return err
 }

@@ -106,12 +106,15 @@ func TestNoWorkIsCreatedForAnAddonThatIsGone(t *testing.T) {
 	w.MustDelete(work)
 	w.MustMerge(addon, `{"metadata":{"finalizers":null}}`)
 	w.EventuallyGone(addon)
-	for _, when := range []string{"is gone", "is another one"} {
+	for _, when := range []string{"is gone", "is another one", "has vanished from the cache"} {
 		if err := create(); !apierrors.IsConflict(err) || w.Find(work) {
 			t.Errorf("the addon %s: %v, the ManifestWork exists: %t", when, err, w.Find(work))
 		}
 		apitest.Must(t, client.IgnoreAlreadyExists(w.Create(t.Context(), &addonv1beta1.ManagedClusterAddOn{
 			ObjectMeta: metav1.ObjectMeta{Namespace: addon.Namespace, Name: addon.Name},
 		})))
+		if when == "is another one" {
+			apitest.Must(t, addons.Delete(addon)) // after the framework has read it
+		}
 	}
 }
