@@ -32,8 +32,8 @@ const (
 	// DefaultPerGroup is about the number of writes that one client can make good use of.
 	DefaultPerGroup = 16
 
-	// sortAtOnce is how many priorities one worker looks up before it looks for work again,
-	// so that several workers share a burst.
+	// sortAtOnce is how many priorities one worker looks up before each request, so that several
+	// workers share a burst.
 	sortAtOnce = 64
 
 	// gaugesEvery is how often the metrics of unfinished work are updated.
@@ -285,18 +285,19 @@ func (q *Queue) GetWithPriority() (request reconcile.Request, priority int, isSh
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for {
+		if len(q.unsorted) > 0 {
+			q.sortSome() // and no more before the next request: there may be new ones all the time
+		}
 		if q.isShutDown {
 			return reconcile.Request{}, 0, true
-		}
-		if len(q.unsorted) > 0 {
-			q.sortSome()
-			continue
 		}
 		if e := q.order.next(); e != nil {
 			q.begin(e)
 			return e.request, e.class.priority(), false
 		}
-		q.idle.Wait()
+		if len(q.unsorted) == 0 {
+			q.idle.Wait()
+		}
 	}
 }
 

@@ -230,6 +230,28 @@ func TestPriorityIsLookedUpAgainAtEveryAdd(t *testing.T) {
 	s.takes("in the end", "a/2")
 }
 
+// Events may have the priorities of many requests looked up again all the time.
+func TestLookingUpPrioritiesKeepsNoRequestWaiting(t *testing.T) {
+	var s *subject
+	lookups := 0
+	s = newSubject(t, Options{Workers: 4, PerGroup: 4, Priority: func(request reconcile.Request) int {
+		if lookups++; lookups < 100*sortAtOnce {
+			s.add(0, request.Namespace+"/"+request.Name) // the next event
+		}
+		return 0
+	}})
+	for i := range 3 * sortAtOnce {
+		s.add(0, fmt.Sprintf("busy/%d", i))
+	}
+	for range 4 {
+		request, _ := s.Get()
+		s.Done(request)
+	}
+	if lookups > 4*sortAtOnce {
+		t.Errorf("%d priorities were looked up for 4 requests", lookups)
+	}
+}
+
 func TestRequestIsProcessedOnceAtATime(t *testing.T) {
 	s := newSubject(t, Options{Workers: 8, PerGroup: 8})
 	s.add(0, "a/1")
