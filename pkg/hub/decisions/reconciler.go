@@ -278,8 +278,10 @@ func (r *Reconciler) send(ctx context.Context, placement types.NamespacedName, o
 	if err == nil {
 		written, err = r.write(ctx, placement, current, w)
 	}
-	if apierrors.IsConflict(err) {
+	if apierrors.IsConflict(err) && current != nil {
 		r.brake.Lost(key, what, before, r.opts.Clock.Now())
+		r.expectations.Conflicted(current, r.opts.Clock.Now())
+		r.wrote(placement, key.Name) // the next plan waits for the cache
 	}
 	if err != nil {
 		return fmt.Errorf("%s PlacementDecision %s: %w", verbs[w.action], key.Name, err)

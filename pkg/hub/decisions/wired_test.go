@@ -235,6 +235,28 @@ func TestSlicesFollowTheChoice(t *testing.T) {
 	})
 }
 
+// A conflict means that the cache is old. Until it shows more, or that is overdue, another attempt is refused, too.
+func TestAConflictIsNotRepeatedFromTheSameCache(t *testing.T) {
+	w := newWorld(t, hub)
+	t.Cleanup(w.clearHub)
+	w.start()
+	w.admit("a", "b")
+	w.choose("p", []string{"a"})
+	w.shows("p", "a")
+	w.follows()
+	var refused atomic.Int32
+	w.wire.Fail(func(call apitest.Call) apitest.Fault {
+		if call.Method != http.MethodPatch || call.Resource != "placementdecisions" || refused.Add(1) > 3 {
+			return apitest.Fault{}
+		}
+		return apitest.Fault{Status: http.StatusConflict, Reason: "Conflict", Message: "the object has been modified"}
+	})
+	w.choose("p", []string{"a", "b"})
+	w.Eventually("the write is refused", func() string { return cmp.Diff(true, refused.Load() > 0) })
+	w.Stays(kube.StaleAfter/2, "no attempt follows", func() string { return cmp.Diff(int32(1), refused.Load()) })
+	w.shows("p", "a b")
+}
+
 func TestOthersChangesToSlices(t *testing.T) {
 	whole := newWorld(t, hub)
 	t.Cleanup(whole.clearHub)

@@ -60,7 +60,8 @@ func (c *changes) forgetOld(now time.Time) {
 		}
 		old++
 	}
-	c.order = slices.Delete(c.order, 0, old)
+	clear(c.order[:old]) // the rest stays where it is: there may be hundreds of thousands
+	c.order = c.order[old:]
 }
 
 // served records that the profile in a namespace shows the cluster at a version, and
