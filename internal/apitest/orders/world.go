@@ -384,7 +384,7 @@ func (w *World) settled(
 
 // next is the next step about a pair's profile, "" for none.
 func (w *World) next(pair types.NamespacedName, o selection.Observation, result selection.Result) verb {
-	switch profiles.NextStep(profiles.Observed{Observation: o, Pair: pair}, result.Answer) {
+	switch profiles.NextStep(profiles.Observed{Observation: o, Pair: pair}, result) {
 	case profiles.Create:
 		return create
 	case profiles.Update:

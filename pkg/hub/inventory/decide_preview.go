@@ -46,7 +46,7 @@ func PreviewOf(
 ) Preview {
 	seen := profiles.Observed{Observation: o, Pair: pair}
 	seen.Member = profiles.ShownMemberID(seen)
-	switch profiles.NextStep(seen, result.Answer) {
+	switch profiles.NextStep(seen, result) {
 	case profiles.Create:
 		return Preview{Action: ActionCreate}
 	case profiles.Remove:

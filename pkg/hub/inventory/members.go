@@ -145,9 +145,8 @@ func (i *inventory) followMembers(before, after *clusterv1.ManagedCluster, initi
 
 // followHeldIDs does the same when a profile no longer has an id.
 func (i *inventory) followHeldIDs(before, after *inventoryv1alpha1.ClusterProfile, _ bool) {
-	const key = contract.LabelInventoryMemberID
-	if before != nil && (after == nil || before.Labels[key] != after.Labels[key]) {
-		i.enqueueClaimants(before.Name, before.Labels[key])
+	if held := selection.MemberIDHeldBy(before); held != "" && held != selection.MemberIDHeldBy(after) {
+		i.enqueueClaimants(before.Name, held)
 	}
 }
 

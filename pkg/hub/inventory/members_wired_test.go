@@ -171,6 +171,24 @@ func TestAProfileHoldsTheIDOfAMissingCluster(t *testing.T) {
 	}
 }
 
+// A tenant can create a profile with any id, and hold it by a finalizer when the manager deletes it.
+func TestAProfileThatIsBeingDeletedHoldsNoID(t *testing.T) {
+	s := newStepper(t, mapHub)
+	held := ocmtest.OurProfile(s.ns, s.Name("squatter"))
+	held.Labels[memberIDLabel], held.Finalizers = s.c.Name, []string{"example.com/hold"}
+	s.MustCreate(held)
+	t.Cleanup(func() { s.in(t).MustMerge(held, `{"metadata":{"finalizers":null}}`) })
+	for _, want := range []profiles.MemberID{{ID: s.c.Name}, {ID: s.c.Name}} {
+		s.MustDelete(held)
+		got, _, err := s.r.members.of(t.Context(), profiles.Observed{
+			Observation: selection.Observation{Cluster: s.c}, Pair: s.pair,
+		}, false)
+		if err != nil || got != want {
+			t.Errorf("the cluster has %+v, want %+v (%v)", got, want, err)
+		}
+	}
+}
+
 // While clusters swap their ids again and again, no two profiles of a namespace have the same.
 func TestSwappedMemberIDsAreNeverSharedByTwoProfiles(t *testing.T) {
 	w := newWorld(t, wiredHub.Config(t))

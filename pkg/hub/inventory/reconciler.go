@@ -112,7 +112,7 @@ func (r *Reconciler) observe(ctx context.Context, pair types.NamespacedName) (pr
 	}
 	o := profiles.Observed{Observation: observation, Pair: pair}
 	o.Orphaned = r.isOrphaned(ctx, o, selected.Answer)
-	next := profiles.NextStep(o, selected.Answer)
+	next := profiles.NextStep(o, selected)
 	acting := o.ProfileAPI && (next == profiles.Create || next == profiles.Remove || o.Orphaned)
 	selected, wait, err := r.opts.Rule.Settle(ctx, pair, observation, selected, acting)
 	if wait > 0 || err != nil {
@@ -229,7 +229,7 @@ func (r *Reconciler) priority(ctx context.Context, req reconcile.Request) int {
 	last, _ := r.outcomes.Get(req.NamespacedName)
 	o := profiles.Observed{Observation: observation}
 	wasInPlace := last.Kind == report.InPlace || last.Kind == report.Contested
-	return profiles.PriorityOf(profiles.NextStep(o, selected.Answer), o.Profile != nil, wasInPlace)
+	return profiles.PriorityOf(profiles.NextStep(o, selected), o.Profile != nil, wasInPlace)
 }
 
 // act takes the next step and returns what was left out of the profile.
@@ -481,8 +481,8 @@ func (r *Reconciler) record(o profiles.Observed, t taken) {
 		// It is about to be created again.
 	case (err == nil || isHeldBack) && o.Profile != nil && selected.Answer == selection.Unknown && selected.Again > 0:
 		// The absence of something is about to count, or not.
-	case isHeldBack && last.Kind == report.Failed:
-		// Nothing has been written since.
+	case err != nil && !kube.IsRefusal(err) && last.Kind == report.Failed:
+		// Nothing has been written since, and the text of an error may differ with each retry.
 	case isHeldBack:
 		r.outcomes.Set(pair, r.heldBack(pair, report.Of(o, selected, problems)))
 	case apierrors.IsConflict(err),

@@ -909,6 +909,24 @@ func TestRefusalsAreReportedAndRetried(t *testing.T) {
 		})
 		s.came(report.InPlace, "")
 	})
+	t.Run("an error whose text changes is reported once", func(t *testing.T) {
+		s := newStepper(t, mapHub)
+		retries := 0
+		s.wire.Fail(func(call apitest.Call) apitest.Fault {
+			if call.Method != http.MethodPost || call.Resource != "clusterprofiles" {
+				return apitest.Fault{}
+			}
+			retries++
+			return apitest.Fault{Status: http.StatusInternalServerError, Reason: "InternalError", Message: fmt.Sprintf("the time is %d", retries)}
+		})
+		for range 5 {
+			if _, err := s.step(); err == nil {
+				t.Fatal("the write did not fail")
+			}
+			s.later(kube.LastingAfter)
+		}
+		s.came(report.Failed, "the time is 2")
+	})
 	t.Run("a terminating namespace is not even tried", func(t *testing.T) {
 		s := newStepper(t, mapHub)
 		terminate(s)

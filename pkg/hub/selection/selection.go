@@ -53,5 +53,10 @@ func CacheOptions() map[client.Object]cache.ByObject { return routes.CacheOption
 // IsOurs reports whether a profile names our cluster manager.
 func IsOurs(profile *inventoryv1alpha1.ClusterProfile) bool { return rule.IsOurs(profile) }
 
+// MemberIDHeldBy returns the member id that a profile of this addon's holds for its cluster; "" if none.
+func MemberIDHeldBy(profile *inventoryv1alpha1.ClusterProfile) string {
+	return rule.MemberIDHeldBy(profile)
+}
+
 // IsMarked reports whether a profile was created or adopted by this addon.
 func IsMarked(profile *inventoryv1alpha1.ClusterProfile) bool { return rule.IsMarked(profile) }

@@ -64,7 +64,7 @@ const (
 
 // NextAllowed is NextStep for the selected answer, if profiles are served and may be written.
 func NextAllowed(o Observed) Step {
-	next := NextStep(o, o.Selected.Answer)
+	next := NextStep(o, o.Selected)
 	switch {
 	case o.ProfileAPI && o.Verdict.Allowed:
 		return next
@@ -78,22 +78,23 @@ func NextAllowed(o Observed) Step {
 // NextStep decides what to do with a pair's profile, from the rule's answer and the present
 // profile.
 //
-// While the answer is unknown, a profile of ours stays and its content is updated as long
-// as the cluster is in the inventory. None is created, adopted or deleted.
-func NextStep(o Observed, answer selection.Answer) Step {
+// While the answer is unknown, a profile of ours stays. Its content is updated as long as the cluster is
+// in the inventory and a set that is bound selects it: a tenant can create a profile that looks like ours,
+// and bind a set that does not exist. None is created, adopted or deleted.
+func NextStep(o Observed, selected selection.Result) Step {
 	switch {
 	case IsTerminating(o.Namespace):
 	case o.Profile == nil:
-		if answer == selection.Yes {
+		if selected.Answer == selection.Yes {
 			return Create
 		}
 	case IsLost(o.Profile):
-	case answer == selection.Yes:
+	case selected.Answer == selection.Yes:
 		return Update
 	case !selection.IsMarked(o.Profile):
-	case answer == selection.No:
+	case selected.Answer == selection.No:
 		return Remove
-	case o.InInventory():
+	case o.InInventory() && selected.Member:
 		return Update
 	}
 	return Leave

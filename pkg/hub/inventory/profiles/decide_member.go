@@ -13,16 +13,19 @@ import (
 )
 
 // MemberIDHolder returns which claimant has a member id. The one that had it last keeps it; last
-// is empty if that is not known, and then a profile may show it. Otherwise the id belongs to the
-// cluster of that name, or else to the oldest.
+// is empty if that is not known, and then a profile may show it: rather one of a ManagedCluster that
+// exists, because a tenant can make up any other. Otherwise the id belongs to the cluster of that name,
+// or else to the oldest.
 func MemberIDHolder(id, last string, claimants []selection.MemberIDClaimant) string {
 	if len(claimants) == 0 {
 		return ""
 	}
+	exists := func(c selection.MemberIDClaimant) bool { return !c.Created.IsZero() }
 	isNamed := func(c selection.MemberIDClaimant, name string) bool { return name != "" && c.Name == name }
 	best := slices.MinFunc(claimants, func(a, b selection.MemberIDClaimant) int {
 		return cmp.Or(
 			before(isNamed(a, last), isNamed(b, last)),
+			before(a.Holds && exists(a), b.Holds && exists(b)),
 			before(a.Holds, b.Holds),
 			before(isNamed(a, id), isNamed(b, id)),
 			a.Created.Compare(b.Created),

@@ -28,6 +28,12 @@ func TestMemberIDHolder(t *testing.T) {
 		"after a start, though another now has its name": {
 			claimants: []selection.MemberIDClaimant{{Name: "id", Created: old}, {Name: "b", Created: young, Holds: true}}, want: "b",
 		},
+		"a profile of no cluster, and another has its name": {
+			claimants: []selection.MemberIDClaimant{{Name: "id", Created: old}, {Name: "b", Holds: true}}, want: "b",
+		},
+		"a profile of no cluster, which a tenant may have made up": {
+			claimants: []selection.MemberIDClaimant{{Name: "a", Created: young, Holds: true}, {Name: "A", Holds: true}}, want: "a",
+		},
 		"two profiles have it: the cluster of that name": {
 			claimants: []selection.MemberIDClaimant{{Name: "a", Created: old, Holds: true}, {Name: "id", Created: young, Holds: true}}, want: "id",
 		},

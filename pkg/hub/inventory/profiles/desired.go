@@ -58,6 +58,10 @@ func Desired(o Observed, allow []string, now metav1.Time) (*inventoryv1alpha1.Cl
 			},
 		}
 	}
+	if o.lacksStatus() {
+		profile.Status.AccessProviders, _ = DesiredAccess(o)
+		return profile, nil
+	}
 	member := o.Member
 	if member == (MemberID{}) {
 		member.ID = cmp.Or(WantedMemberID(cluster), cluster.Name)
@@ -82,6 +86,14 @@ func Desired(o Observed, allow []string, now metav1.Time) (*inventoryv1alpha1.Cl
 	profile.Status.Properties = desiredProperties(claims, profile.Status.Properties, authors, now)
 	profile.Status.AccessProviders, _ = DesiredAccess(o)
 	return profile, leftOut
+}
+
+// lacksStatus reports whether the cluster may only seem to have no properties, version and health: while
+// objects are being restored, a cluster is created without its status, which follows later. Its profile stays as
+// it is, but for access providers.
+func (o Observed) lacksStatus() bool {
+	return o.Profile != nil && (o.Restoring() || len(o.Unserved) > 0) && len(o.Cluster.Status.ClusterClaims) == 0 &&
+		meta.FindStatusCondition(o.Cluster.Status.Conditions, clusterv1.ManagedClusterConditionJoined) == nil
 }
 
 // MaxAccessProviders is how many a ClusterProfile v1alpha2 may have (cluster-inventory-api,

@@ -26,6 +26,43 @@ var (
 // unmanaged ignores the managed fields.
 var unmanaged = cmpopts.IgnoreFields(metav1.ObjectMeta{}, "ManagedFields")
 
+// A restored ManagedCluster has no status at first: to create an object drops it.
+func TestAProfileKeepsWhatARestoredClusterDoesNotHaveYet(t *testing.T) {
+	joined := ocmtest.Condition("ManagedClusterJoined", "True", "ManagedClusterJoined", "in")
+	whole := &clusterv1.ManagedCluster{
+		ObjectMeta: metav1.ObjectMeta{Name: "c"},
+		Status: clusterv1.ManagedClusterStatus{
+			Version:       clusterv1.ManagedClusterVersion{Kubernetes: "v1.35.4"},
+			Conditions:    []metav1.Condition{joined},
+			ClusterClaims: []clusterv1.ManagedClusterClaim{ocmtest.Claim("a", "1")},
+		},
+	}
+	profile, _ := Desired(Observed{Observation: selection.Observation{Cluster: whole}}, []string{"a"}, early)
+	bare := &clusterv1.ManagedCluster{ObjectMeta: whole.ObjectMeta}
+	reported := bare.DeepCopy()
+	reported.Status.Conditions = whole.Status.Conditions
+	for name, test := range map[string]struct {
+		cluster             *clusterv1.ManagedCluster
+		restoring, unserved []string
+		keeps               bool
+	}{
+		"being restored":               {cluster: bare, restoring: []string{"managedclusters"}, keeps: true},
+		"not served":                   {cluster: bare, unserved: []string{"managedclusters"}, keeps: true},
+		"restored with its status":     {cluster: reported, restoring: []string{"managedclusters"}},
+		"nothing is restored any more": {cluster: bare},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := Observed{Observation: selection.Observation{
+				Cluster: test.cluster, Profile: profile, RestoringCRDs: test.restoring, Unserved: test.unserved,
+			}}
+			got, _ := Desired(o, []string{"a"}, later)
+			if kept := cmp.Equal(profile, got); kept != test.keeps {
+				t.Errorf("the profile is kept: %t, want %t:\n%s", kept, test.keeps, cmp.Diff(profile, got))
+			}
+		})
+	}
+}
+
 func TestDesiredProfile(t *testing.T) {
 	cluster := func(changes ...func(*clusterv1.ManagedCluster)) *clusterv1.ManagedCluster {
 		c := &clusterv1.ManagedCluster{
@@ -338,7 +375,7 @@ func TestAProfileNeedsNoCachedNamespace(t *testing.T) {
 		t.Errorf("a new profile (-want +got):\n%s", diff)
 	}
 	o.Profile = want
-	if got := NextStep(o, selection.Unknown); got != Update {
+	if got := NextStep(o, selection.Result{Member: true}); got != Update {
 		t.Errorf("the next step is %d, want %d", got, Update)
 	}
 	got, _ = Desired(o, nil, later)

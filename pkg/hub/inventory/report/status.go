@@ -81,6 +81,9 @@ type Outcome struct {
 	// RefusedID is the member id that the cluster asks for and does not get.
 	RefusedID string
 
+	// Going is true if the namespace is being deleted, so that the outcome is soon forgotten.
+	Going bool
+
 	// HeldBack is true if changes of the profile have had to wait for its budget for a while.
 	HeldBack bool
 
@@ -102,7 +105,7 @@ func Of(o profiles.Observed, s selection.Result, properties []string) Outcome {
 			out.Why = fmt.Sprintf("has a ClusterProfile of cluster manager %q in its place", o.Profile.Spec.ClusterManager.Name)
 		}
 	case s.Answer == selection.Yes && profiles.IsTerminating(o.Namespace):
-		out.Kind, out.Why = Failed, "cannot be published: the Namespace is being deleted"
+		out.Kind, out.Going, out.Why = Failed, true, "cannot be published: the Namespace is being deleted"
 	case s.Answer == selection.Yes && o.Profile != nil && o.Profile.DeletionTimestamp != nil:
 		out.Kind = Failed
 		out.Why = "cannot be published: its ClusterProfile is being deleted and held by finalizers " +
@@ -162,6 +165,9 @@ func ProfilesSynced(byNamespace map[string]Outcome, isComplete bool) *conditions
 	add(metav1.ConditionFalse, contract.ReasonAccessUnavailable,
 		problemsOf(byNamespace, func(out Outcome) []string { return out.Access })...)
 	isUnknown := condition != nil && condition.Status == metav1.ConditionUnknown
+	isGoing := len(namespaces[Failed]) > 0 && !slices.ContainsFunc(namespaces[Failed], func(namespace string) bool {
+		return !byNamespace[namespace].Going
+	})
 	switch {
 	case condition == nil && !isComplete:
 		return nil
@@ -169,7 +175,7 @@ func ProfilesSynced(byNamespace map[string]Outcome, isComplete bool) *conditions
 		return &conditions.Desired{Status: metav1.ConditionTrue, Reason: contract.ReasonSynced, Message: syncedMessage}
 	case !isComplete:
 		condition.HoldBack = incomplete
-	case isUnknown: // longer than the manager itself waits for what has vanished
+	case isUnknown, isGoing: // longer than the manager itself waits for what has vanished
 		condition.HoldBack = kube.LastingAfter
 	case condition.Reason == contract.ReasonAccessUnavailable:
 		condition.HoldBack = transient

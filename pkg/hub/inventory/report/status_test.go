@@ -109,7 +109,7 @@ func TestOutcomeOf(t *testing.T) {
 		},
 		"wanted, but the namespace is going": {
 			o: situation(func(o *profiles.Observed) { o.Namespace.DeletionTimestamp = &now }), s: selection.Result{Answer: selection.Yes, Bindings: s},
-			want: Outcome{Kind: Failed, Why: "cannot be published: the Namespace is being deleted", Bindings: s},
+			want: Outcome{Kind: Failed, Going: true, Why: "cannot be published: the Namespace is being deleted", Bindings: s},
 		},
 		"wanted, but being deleted and held by a finalizer": {
 			o: situation(have(ours, true), func(o *profiles.Observed) {
@@ -146,6 +146,14 @@ func TestProfilesSynced(t *testing.T) {
 		"another client interferes in one namespace": {
 			outcomes: map[string]Outcome{"a": good, "b": {Kind: Contested, Why: "has a profile that another client keeps changing"}},
 			status:   "False", reason: "Contested", message: "In b: the cluster has a profile that another client keeps changing.",
+		},
+		"a namespace goes: held back": {
+			outcomes: map[string]Outcome{"a": good, "b": {Kind: Failed, Going: true, Why: "is going"}},
+			status:   "False", reason: "WriteFailed", message: "In b: the cluster is going.", holdBack: 30 * time.Second,
+		},
+		"a namespace goes, and a write fails elsewhere": {
+			outcomes: map[string]Outcome{"a": {Kind: Failed, Why: "is refused"}, "b": {Kind: Failed, Going: true, Why: "is going"}},
+			status:   "False", reason: "WriteFailed", message: "In a: the cluster is refused. In b: the cluster is going.",
 		},
 		"withheld everywhere": {
 			outcomes: map[string]Outcome{"b": {Why: "is no x"}, "a": {Why: "is no x"}, "c": {Why: "is y"}},

@@ -110,8 +110,5 @@ func byCluster(decision *clusterv1beta1.PlacementDecision) []string {
 }
 
 func byOurMemberID(profile *inventoryv1alpha1.ClusterProfile) []string {
-	if !rule.IsMarked(profile) {
-		return nil
-	}
-	return []string{profile.Labels[contract.LabelInventoryMemberID]}
+	return []string{rule.MemberIDHeldBy(profile)}
 }
