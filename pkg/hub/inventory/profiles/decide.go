@@ -78,9 +78,9 @@ func NextAllowed(o Observed) Step {
 // NextStep decides what to do with a pair's profile, from the rule's answer and the present
 // profile.
 //
-// While the answer is unknown, a profile of ours stays. Its content is updated as long as the cluster is
-// in the inventory and a set that is bound selects it: a tenant can create a profile that looks like ours,
-// and bind a set that does not exist. None is created, adopted or deleted.
+// While the answer is unknown, a profile of ours stays, and its content is updated as long as the cluster is
+// in the inventory. If the caches can be trusted, a set that is bound must select the cluster, too: a tenant can
+// create a profile that looks like ours, and bind a set that does not exist. None is created, adopted or deleted.
 func NextStep(o Observed, selected selection.Result) Step {
 	switch {
 	case IsTerminating(o.Namespace):
@@ -94,7 +94,7 @@ func NextStep(o Observed, selected selection.Result) Step {
 	case !selection.IsMarked(o.Profile):
 	case selected.Answer == selection.No:
 		return Remove
-	case o.InInventory() && selected.Member:
+	case o.InInventory() && (selected.Member || selected.Untrusted):
 		return Update
 	}
 	return Leave

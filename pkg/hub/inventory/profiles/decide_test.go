@@ -74,14 +74,15 @@ func TestNextStep(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			want := []Step{test.onYes, test.onNo, test.onUn, Leave}
+			want := []Step{test.onYes, test.onNo, test.onUn, test.onUn, Leave}
 			got := []Step{
 				NextStep(test.o, selection.Result{Answer: selection.Yes, Member: true}),
 				NextStep(test.o, selection.Result{Answer: selection.No, Member: true}),
-				NextStep(test.o, selection.Result{Member: true}), NextStep(test.o, selection.Result{}),
+				NextStep(test.o, selection.Result{Member: true}), NextStep(test.o, selection.Result{Untrusted: true}),
+				NextStep(test.o, selection.Result{}),
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("steps on yes, no, unknown, and unknown whether a bound set selects it (-want +got):\n%s", diff)
+				t.Errorf("steps on yes, no, unknown, untrusted, and if no bound set is known to select it (-want +got):\n%s", diff)
 			}
 		})
 	}
