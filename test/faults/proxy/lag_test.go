@@ -48,7 +48,7 @@ func TestWritesIntoOneNamespaceAreSlow(t *testing.T) {
 		}
 		createIn(t, c, "n")
 	}
-	writes := ended(p)
+	writes := ended(t, p)
 	if p.Record().Fired.IsZero() || !writes[1].Injected || writes[1].Done.Sub(writes[1].At) < SlowFor[SlowWebhook] || writes[2].Injected {
 		t.Errorf("record %+v", p.Record())
 	}

@@ -18,6 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 )
 
 // server answers writes with what they contain, and a watch with the events of a test.
@@ -87,13 +89,15 @@ func create(t *testing.T, c kubernetes.Interface, name string) error {
 	return err
 }
 
-// ended returns the writes when all have ended, or after some seconds: a client may have its response before that
-// is recorded.
-func ended(p *Proxy) []Write {
-	isOpen := func(w Write) bool { return w.Done.IsZero() }
-	for began := time.Now(); slices.ContainsFunc(p.Record().Writes, isOpen) && time.Since(began) < 5*time.Second; {
-		time.Sleep(time.Millisecond)
-	}
+// ended returns the writes when all have ended: a client may have its response before that is recorded.
+func ended(t *testing.T, p *Proxy) []Write {
+	t.Helper()
+	apitest.Eventually(t, 5*time.Second, "the ends of writes are recorded", func() string {
+		if slices.ContainsFunc(p.Record().Writes, func(w Write) bool { return w.Done.IsZero() }) {
+			return fmt.Sprintf("%+v", p.Record().Writes)
+		}
+		return ""
+	})
 	return p.Record().Writes
 }
 
@@ -111,7 +115,7 @@ func TestWritesAreRecordedByName(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got []string
-	for _, write := range ended(p) {
+	for _, write := range ended(t, p) {
 		got = append(got, fmt.Sprint(write.Key, " ", write.Code))
 	}
 	want := []string{
