@@ -372,9 +372,9 @@ func lateWrites(writes []proxy.Write, fault proxy.Fault) []proxy.Write {
 	excused := map[proxy.Key]bool{}
 	return slices.DeleteFunc(slices.Clone(writes), func(w proxy.Write) bool {
 		kind, _, _ := strings.Cut(w.Key.Resource, "/")
-		isRefused := isMissing && w.Key.Object == fault.Key.Object && w.Code == http.StatusConflict
-		isOfNone := isOfWatch && w.Key.Verb == "delete" && w.Code == http.StatusNotFound
-		if kind != fault.Key.Resource || !isRefused && !isOfNone {
+		isConflict := isMissing && w.Key.Object == fault.Key.Object && w.Code == http.StatusConflict
+		isGone := isOfWatch && w.Key.Verb == "delete" && w.Code == http.StatusNotFound
+		if kind != fault.Key.Resource || !isConflict && !isGone {
 			return false
 		}
 		of := w.Key

@@ -8,6 +8,9 @@
 // take them all. It keeps some workers for higher priorities. A request does not wait for
 // requests of lower priority in its own group, either.
 //
+// A request counts with the lowest priority until its own has been looked up. Workers look up a few before each
+// request that they are handed.
+//
 // The queue implements controller-runtime's PriorityQueue, maintains the metrics that all
 // controllers have (workqueue_*, the depth by priority), and hands out nothing after
 // shutdown.
