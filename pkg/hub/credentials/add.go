@@ -275,7 +275,7 @@ func (c *Credentials) addStart() error {
 }
 
 // start reads the accounts, which enqueues them, and enqueues those of which there are only copies. An account
-// that was reconciled before its CRD was followed may have been left unknown, so it is enqueued again.
+// that was reconciled before its CRD was followed may have been left unknown, so all are enqueued again.
 func (c *Credentials) start(ctx context.Context) error {
 	if !c.accounts.Synced() {
 		if err := c.accounts.Start(ctx, c.enqueueWithRivals); err != nil {
@@ -286,9 +286,7 @@ func (c *Credentials) start(ctx context.Context) error {
 	if err := c.followDefinition(ctx); err != nil {
 		return err
 	}
-	for _, account := range slices.Concat(c.ledger.Accounts(), c.accounts.Unreconciled()) {
-		c.enqueueAccount(account)
-	}
+	c.enqueueEverything()
 	if c.accounts.AllReconciled() {
 		c.enqueueGrants()
 	}

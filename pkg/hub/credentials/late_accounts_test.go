@@ -13,19 +13,21 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/source"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/target"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 )
 
 // TestAccountsThatALaggingCacheLacks: the cache of a manager that has just started is older than
-// the API server, and has no account, or one without a token, or one whose token has expired. Whether the
-// copy stays depends on what there is.
+// the API server, and has no account, or one without a token, or one whose token has expired, or one that
+// names another namespace. Whether the copy stays depends on what there is.
 func TestAccountsThatALaggingCacheLacks(t *testing.T) {
-	for name, is := range map[string]struct{ cached, expired, deleted bool }{
-		"it exists":          {},
-		"it has a token":     {cached: true},
-		"it has a new token": {cached: true, expired: true},
-		"it does not exist":  {deleted: true},
+	for name, is := range map[string]struct{ cached, expired, elsewhere, deleted bool }{
+		"it exists":              {},
+		"it has a token":         {cached: true},
+		"it has a new token":     {cached: true, expired: true},
+		"it names the namespace": {cached: true, elsewhere: true},
+		"it does not exist":      {deleted: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -47,11 +49,20 @@ func TestAccountsThatALaggingCacheLacks(t *testing.T) {
 				return lateEvents(call, caughtUp)
 			})
 			var account *authv1beta1.ManagedServiceAccount
+			name := func(namespace string) {
+				apitest.Edit(w, account, func(a *authv1beta1.ManagedServiceAccount) {
+					a.Annotations[targetAnnotation] = namespace
+				})
+			}
 			if is.cached {
 				account = w.Account(c, "reader", team)
 			}
 			if is.expired {
 				w.ReportToken(account, "reader", time.Now().Add(-time.Hour))
+			}
+			if is.elsewhere {
+				w.Rotate(account)
+				name(w.team())
 			}
 			w.start()
 			count := func(what string, least int, matches func(apitest.Call) bool) {
@@ -74,6 +85,9 @@ func TestAccountsThatALaggingCacheLacks(t *testing.T) {
 				account = w.Account(c, "reader", team)
 			}
 			token := w.Rotate(account)
+			if is.elsewhere {
+				name(team)
+			}
 			if is.deleted {
 				w.MustDelete(account)
 			}
@@ -103,7 +117,8 @@ func TestAccountsThatALaggingCacheLacks(t *testing.T) {
 			close(caughtUp)
 			w.Eventually("the cache has the account's token", func() string {
 				cached, _, err := w.creds.accounts.Get(t.Context(), client.ObjectKeyFromObject(account))
-				if err != nil || isUnusable(cached, time.Now()) {
+				names := func() bool { return slices.Contains(source.NamedNamespaces(cached).Namespaces, team) }
+				if err != nil || isUnusable(cached, time.Now()) || !names() {
 					return fmt.Sprintf("%v, %v", cached, err)
 				}
 				return ""

@@ -98,9 +98,9 @@ func (r *Reconciler) confirm(ctx context.Context, o *observed) {
 	}
 }
 
-// observeDefinition doubts, if there are copies, that an account was deleted or has lost
-// its token: it may have vanished with its CRD, and may be about to be restored, or the
-// cache that was read may have been older than this process (lags).
+// observeDefinition doubts, if there are copies, that an account was deleted, has lost its token or no longer
+// names their namespaces: it may have vanished with its CRD, and may be about to be restored, or the cache that
+// was read may have been older than this process (lags).
 func (r *Reconciler) observeDefinition(ctx context.Context, o *observed, lags, acting bool) error {
 	if !o.known || o.draining || len(r.ledger.NamespacesOf(o.key)) == 0 {
 		return nil
@@ -117,21 +117,39 @@ func (r *Reconciler) observeDefinition(ctx context.Context, o *observed, lags, a
 		}
 		o.restoring = doubtful != ""
 	}
-	if o.restoring {
+	cached, err := r.losing(ctx, o.key, o.account, o.now)
+	switch {
+	case err != nil:
+		return err
+	case o.restoring:
 		o.again = kube.Sooner(o.again, r.opts.Definitions.Left(source.AccountCRD))
-		o.known = !isIncomplete(o.account)
+		// Whether the cache lags is unknown before the CRD is followed.
+		o.known = !isIncomplete(o.account) && (state != watch.Unserved || len(cached) == 0)
+		return nil
+	case !acting, !lags, len(cached) == 0:
 		return nil
 	}
-	if acting && lags && isUnusable(o.account, o.now) {
-		account, err := source.Read(ctx, r.mgr.GetAPIReader(), o.key)
-		if err != nil {
-			return err
-		}
-		if o.restoring = !isUnusable(account, o.now); o.restoring {
-			o.again, o.known = kube.Sooner(o.again, selection.LagRecheck), false
-		}
+	account, err := source.Read(ctx, r.mgr.GetAPIReader(), o.key)
+	if err != nil {
+		return err
 	}
-	return nil
+	live, err := r.losing(ctx, o.key, account, o.now)
+	if o.restoring = len(cached.Difference(live)) > 0; o.restoring {
+		o.again, o.known = kube.Sooner(o.again, selection.LagRecheck), false
+	}
+	return err
+}
+
+// losing returns the namespaces whose copies of an account's token must go because of the account itself.
+func (r *Reconciler) losing(
+	ctx context.Context, key types.NamespacedName, account *authv1beta1.ManagedServiceAccount, now time.Time,
+) (sets.Set[string], error) {
+	copied := sets.New(r.ledger.NamespacesOf(key)...)
+	if isUnusable(account, now) {
+		return copied, nil
+	}
+	named, err := r.wantedNamespaces(ctx, account)
+	return copied.Delete(named.Namespaces...), err
 }
 
 // wantedNamespaces returns what an account names. Unless one must name namespaces, those where its

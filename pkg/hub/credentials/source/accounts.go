@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -217,15 +216,6 @@ func (a *Accounts) Reconciled(account types.NamespacedName) (last bool) {
 	}
 	_, known := filled.unreconciled.Forget(account)
 	return known && filled.unreconciled.Len() == 0
-}
-
-// Unreconciled returns those that existed at the start and were not reconciled since.
-func (a *Accounts) Unreconciled() []types.NamespacedName {
-	filled := a.filled.Load()
-	if filled == nil {
-		return nil
-	}
-	return slices.Collect(maps.Keys(filled.unreconciled.All()))
 }
 
 // AllReconciled reports whether every account that existed at the start was
