@@ -117,6 +117,9 @@ func (r *Reconciler) observeDefinition(ctx context.Context, o *observed, lags, a
 		}
 		o.restoring = doubtful != ""
 	}
+	if !o.restoring && !(acting && lags) {
+		return nil
+	}
 	cached, err := r.losing(ctx, o.key, o.account, o.now)
 	switch {
 	case err != nil:
@@ -126,7 +129,7 @@ func (r *Reconciler) observeDefinition(ctx context.Context, o *observed, lags, a
 		// Whether the cache lags is unknown before the CRD is followed.
 		o.known = !isIncomplete(o.account) && (state != watch.Unserved || len(cached) == 0)
 		return nil
-	case !acting, !lags, len(cached) == 0:
+	case len(cached) == 0:
 		return nil
 	}
 	account, err := source.Read(ctx, r.mgr.GetAPIReader(), o.key)
