@@ -75,8 +75,8 @@ var targets = []target{
 	{
 		folder: credentials, functions: map[string][]string{
 			"desired.go": nil,
-			"observe.go": {"observeDefinition", "observeTarget", "rivals", "wantedNamespaces"},
-			"apply.go":   {"mayCreate", "selectedLive", "liveProfile"},
+			"observe.go": {"observeDefinition", "losing", "observeTarget", "rivals", "wantedNamespaces"},
+			"apply.go":   {"mayCopy", "selectedLive", "liveProfile"},
 		},
 	},
 	{

@@ -55,6 +55,14 @@ type result struct {
 	tokens map[string]string
 	wrote  map[string][]string
 	log    string
+	// bodies are what the managers sent, but for Secrets.
+	bodies []proxy.Body
+	// causes are when something happened because of which a manager may take something away.
+	causes []time.Time
+	// patient is true if the story waited for something before it went on.
+	patient bool
+	// fault is what happened.
+	fault proxy.Fault
 	// exits says how a manager ended by itself, each time, but for a leader that lost its Lease.
 	exits []string
 	// lagged is true if the manager started with an API server that lagged.
@@ -202,7 +210,7 @@ func check(s story, ref reference, got result) []string {
 		findings = append(findings, prefixed(ofNumber, finding)...)
 	}
 	findings = append(findings, prefixed(ofNumber, often...)...)
-	if problem := checkSlow(got.slow, got.record.Writes); got.slow != "" && problem != "" {
+	if problem := checkSlow(got.slow, got.record.Writes, got.patient); got.slow != "" && problem != "" {
 		findings = append(findings, ofOrder+": "+problem)
 	}
 	if len(got.late) > 0 {
@@ -358,6 +366,21 @@ func invariants(s story, got result) []string {
 			}
 		}
 	}
+	for _, body := range got.bodies {
+		for token, name := range got.tokens {
+			if holds(string(body.Content), token) {
+				add(ofToken, "token %s was sent where it must never be: %s", name, body.What)
+			}
+		}
+	}
+	for _, c := range got.setup {
+		if isForeign(c.key) && c.what != created {
+			add(ofForeign, "somebody else's object was touched before the fault: %s", c)
+		}
+		if kind := published[c.resource]; got.fault.Kind == restored && kind != "" && c.what == deleted && s.keeps(c.key) {
+			add(kind, "%s went when the hub was restored, although it is published all along: %s", one(kind), c)
+		}
+	}
 	for _, write := range effective(got.record.Writes) {
 		kind, pair := published[write.Resource], pairOf(write.Object)
 		if write.Verb == "delete" && kind != "" && slices.Contains(got.lost, write.Resource+" "+pair) && s.keeps(pair) {
@@ -389,7 +412,7 @@ func invariants(s story, got result) []string {
 			add(ofToken, "token %s is in the manager's log", name)
 		}
 	}
-	findings = append(findings, prefixed(ofHistory, histories(got)...)...)
+	findings = append(findings, prefixed(ofHistory, histories(s, got)...)...)
 	if got.ordered {
 		findings = append(findings, prefixed(ofOrder, checkOrder(s, got)...)...)
 	}
@@ -404,8 +427,9 @@ func holds(content, token string) bool {
 
 // histories checks that what consumers saw of a property, ours or another client's, of a claim and of
 // a copied token, and the AgentRevisions that a cluster's ManifestWork deployed, are what was written,
-// in that order, and end with the last; and that no property goes while its profile stays.
-func histories(got result) []string {
+// in that order, and end with the last; and that no property goes while its profile stays. Of other versions, each
+// may have properties of its own.
+func histories(s story, got result) []string {
 	type object struct {
 		Metadata struct {
 			Name        string
@@ -436,6 +460,9 @@ func histories(got result) []string {
 			var names []string
 			for _, property := range o.Status.Properties {
 				key, of := c.key, o.Metadata.Name
+				if got.versions == 0 || property.Name == edited || property.Name == theirs {
+					names = append(names, property.Name)
+				}
 				switch property.Name {
 				case edited:
 				case theirs:
@@ -443,7 +470,6 @@ func histories(got result) []string {
 				default:
 					continue
 				}
-				names = append(names, property.Name)
 				source[key] = of
 				saw[key] = append(saw[key], property.Value)
 			}
@@ -460,9 +486,12 @@ func histories(got result) []string {
 			}
 		case secrets:
 			of, number, known := strings.Cut(got.tokens[string(o.Data["token"])], "#")
-			if known && namespaceOf(of) != namespaceOf(c.key) {
+			switch {
+			case known && namespaceOf(of) != namespaceOf(c.key):
 				source[c.key] = of
 				saw[c.key] = append(saw[c.key], number)
+			case !known && c.what != deleted && slices.Contains(consumers, namespaceOf(c.key)) && !isForeign(c.key):
+				findings = append(findings, c.key+": the copy holds what is no token of its account")
 			}
 		case works:
 			of := agentOf(namespaceOf(c.key))

@@ -127,6 +127,36 @@ func TestOracles(t *testing.T) {
 			},
 			want: []string{"the state is not that"},
 		},
+		"a copy holds what is no token": {
+			wrong: add(change{what: changed, resource: secrets, key: "team-a/c1-reader", content: copyOf("")},
+				change{what: changed, resource: secrets, key: "team-a/c1-reader", content: copyOf("t-1")}),
+			want: []string{"history: team-a/c1-reader: the copy holds what is no token of its account"},
+		},
+		"a token is sent in an event": {
+			wrong: func(r *result) { r.bodies = []proxy.Body{{What: "POST /events", Content: []byte("so t-1 is refused")}} },
+			want:  []string{"tokens: token c1/reader#1 was sent where it must never be: POST /events"},
+		},
+		"another client's object is touched before the fault": {
+			wrong: func(r *result) {
+				r.setup = append(r.setup, change{what: changed, resource: secrets, key: "team-a/" + foreign})
+			},
+			want: []string{"others' objects: somebody else's object was touched before the fault"},
+		},
+		"a profile goes and comes when the hub is restored": {
+			wrong: func(r *result) {
+				r.fault.Kind = restored
+				r.setup = append(r.setup, change{what: deleted, resource: profiles, key: "team-a/c1"},
+					change{what: created, resource: profiles, key: "team-a/c1", content: profileOf("c1", "1")})
+			},
+			want: []string{"profiles: a profile went when the hub was restored"},
+		},
+		"a copy holds a token that the restored hub has not": {
+			wrong: func(r *result) {
+				r.tokens["t-2"] = "c1/reader#2" + lost
+				add(change{what: changed, resource: secrets, key: "team-a/c1-reader", content: copyOf("t-2")})(r)
+			},
+			want: []string{`history: team-a/c1-reader: consumers saw ["1" "2, lost"], ["1"] was written`},
+		},
 		"a profile is deleted and created again": {
 			wrong: add(change{what: deleted, resource: profiles, key: "team-a/c1", content: profileOf("c1", "2")},
 				change{what: created, resource: profiles, key: "team-a/c1", content: profileOf("c1", "2")}),
@@ -444,5 +474,35 @@ func compare(t *testing.T, findings, want []string) {
 		if !strings.Contains(findings[i], want[i]) {
 			t.Errorf("got %q, want %q", findings[i], want[i])
 		}
+	}
+}
+
+func TestOnlyLeadersMayEnd(t *testing.T) {
+	const ends, panics = "manager: exit status 1, after it had logged:\nleader election lost", "panic: runtime error"
+	for _, test := range []struct {
+		fault proxy.Kind
+		how   string
+		want  bool
+	}{
+		{paused, ends, true}, {restarted, ends, true}, {restored, ends, true}, {proxy.None, ends, false},
+		{paused, ends + "\n" + panics, false}, {paused, "exit status 1", false},
+		{restored, "the hub was restored: this manager writes nothing more", true},
+	} {
+		if got := mayEnd(test.fault, test.how); got != test.want {
+			t.Errorf("%s: %q: %t", test.fault, test.how, got)
+		}
+	}
+}
+
+func TestWhatMustNeverHappenCountsAtOnce(t *testing.T) {
+	for text, want := range map[string]bool{
+		ofState + ": it differs": true, ofQuiet + ": a write": true, ofToken + ": it is there": false, ofExit + ": 1": false,
+	} {
+		if got := (outcome{Verdict: finding, Findings: []string{text}}).mayRepeat(); got != want {
+			t.Errorf("%q: %t", text, got)
+		}
+	}
+	if (outcome{Verdict: passed}).mayRepeat() || !(outcome{Verdict: broken}).mayRepeat() {
+		t.Error("only what failed may be repeated")
 	}
 }

@@ -21,12 +21,17 @@ type object struct {
 		OwnerReferences []struct{ Kind, Name, UID string }
 	}
 	Status struct {
-		AccessProviders []struct{ Name string }
+		AccessProviders []accessProvider
 	}
 	Decisions []struct {
 		ClusterProfileRef struct{ Name string }
 	}
 	Data map[string][]byte
+}
+
+type accessProvider struct {
+	Name    string
+	Cluster json.RawMessage
 }
 
 // order checks, change by change and as versions order them, what consumers rely on between
@@ -111,7 +116,10 @@ func (o *order) profile(c change, now object, checked bool) {
 			return
 		}
 		// A busy machine makes the deletion later, not earlier.
-		if o.isReferred(c.key) && checked && c.at.Sub(o.result.began) < referenceWait {
+		isAtOnce := slices.ContainsFunc(o.result.causes, func(cause time.Time) bool {
+			return c.at.After(cause) && c.at.Sub(cause) < referenceWait
+		})
+		if o.isReferred(c.key) && checked && isAtOnce {
 			o.add("profile %s was deleted at once, although something referred to it", c.key)
 		}
 		return
@@ -121,7 +129,10 @@ func (o *order) profile(c change, now object, checked bool) {
 		return
 	}
 	for _, provider := range before.Status.AccessProviders {
-		if !slices.Contains(now.Status.AccessProviders, provider) {
+		if !slices.ContainsFunc(now.Status.AccessProviders, func(other accessProvider) bool {
+			isSame := o.result.versions > 0 || string(other.Cluster) == string(provider.Cluster)
+			return other.Name == provider.Name && isSame
+		}) {
 			o.add("profile %s lost the access provider %s, which it has all along", c.key, provider.Name)
 		}
 	}

@@ -102,7 +102,7 @@ func TestOrderOfChanges(t *testing.T) {
 				s.meanwhile = s.before
 			}
 			got := checkOrder(s, result{
-				began: began, converged: true, tokens: map[string]string{"t-1": "c1/reader#1"}, changes: test.changes,
+				causes: []time.Time{began}, converged: true, tokens: map[string]string{"t-1": "c1/reader#1"}, changes: test.changes,
 			})
 			if test.want == "" && len(got) > 0 || test.want != "" &&
 				(len(got) != 1 || !slices.ContainsFunc(got, func(f string) bool { return strings.Contains(f, test.want) })) {

@@ -233,9 +233,9 @@ func TestResultsOfAnInterruptedRunCount(t *testing.T) {
 		}
 	}
 	var text bytes.Buffer
-	r.summary(&text, len(all))
+	r.summary(&text, all)
 	for _, want := range []string{
-		"| all | 4 | 1 | 1 | 1 | 1 | 0 |", "3 of ", "finding: PLAN='" + all[1].String(),
+		"| all | 4 | 1 | 1 | 1 | 1 | 0 |", "2 of ", "finding: PLAN='" + all[1].String(),
 		"| end state | 1 |", "| order | 1 |", "| tokens | 0 |",
 	} {
 		if !strings.Contains(text.String(), want) {
@@ -259,7 +259,7 @@ func TestStoryWithoutReferenceIsAResult(t *testing.T) {
 		t.Fatal(err)
 	}
 	var text bytes.Buffer
-	r.summary(&text, 1)
+	r.summary(&text, []plan{{story: "unbind", fault: proxy.Fault{Kind: proxy.None}}})
 	for _, want := range []string{
 		"| all | 0 | 0 | 0 | 0 | 0 | 1 |", "0 of 1 plans", "no reference: WRITER=upstream PLAN='unbind none'\n  why",
 	} {

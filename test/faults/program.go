@@ -34,6 +34,7 @@ type program struct {
 	stopped bool
 	killing bool
 	exits   []string // how it ended by itself, each time, and what it had logged last
+	starts  []time.Time
 	err     error
 	log     bytes.Buffer
 }
@@ -59,6 +60,7 @@ func (p *program) run() error {
 	}
 	ended := make(chan struct{})
 	p.cmds, p.ended = started, ended
+	p.starts = append(p.starts, time.Now())
 	ends := make(chan string, len(started))
 	for _, cmd := range started {
 		go func() { ends <- fmt.Sprintf("%s: %v", filepath.Base(cmd.Path), cmd.Wait()) }()
@@ -137,7 +139,7 @@ func (p *program) leave() error {
 	case <-ended:
 		return nil
 	case <-timer.C:
-		return fmt.Errorf("the program did not end within %s", leaveLimit)
+		return fmt.Errorf("the program did not end within %s: %w", leaveLimit, errNotReached)
 	}
 }
 
@@ -190,6 +192,13 @@ func (p *program) report() (exits []string, log string, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Clone(p.exits), p.log.String(), p.err
+}
+
+// began returns when the program was started, each time.
+func (p *program) began() []time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.starts)
 }
 
 // logWriter collects the log.

@@ -46,7 +46,18 @@ type outcome struct {
 	Loaded float64 `json:"loaded"`
 }
 
+// unknownLoad is Loaded where the kernel does not say.
+const unknownLoad = -1
+
 func (o outcome) failed() bool { return o.Verdict == broken || o.Verdict == finding }
+
+// onTime are the kinds of violations that a busy machine may cause.
+var onTime = []string{ofEffect, ofState, ofNumber, ofQuiet}
+
+// mayRepeat reports whether a second run may replace the outcome: what must never happen counts at once.
+func (o outcome) mayRepeat() bool {
+	return o.failed() && !slices.ContainsFunc(violations(o), func(kind string) bool { return !slices.Contains(onTime, kind) })
+}
 
 // results are the outcomes so far, kept in a file if it has a path. They are safe for
 // concurrent use.
@@ -121,9 +132,39 @@ func (r *results) selects(plan string) string {
 	return fmt.Sprintf("WRITER=%s PLAN='%s'", r.writer, plan)
 }
 
-// summary writes how many plans ended how, by kind of fault, how many violate which oracle, and
-// all findings.
-func (r *results) summary(out io.Writer, all int) {
+// count returns how many plans ended so.
+func (r *results) count(as verdict) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := 0
+	for _, o := range r.last {
+		if o.Verdict == as {
+			n++
+		}
+	}
+	return n
+}
+
+// loads says how busy the machine was.
+func (r *results) loads() string {
+	var known []float64
+	sum := 0.0
+	for _, o := range r.last {
+		if o.Loaded != unknownLoad {
+			known = append(known, o.Loaded)
+			sum += o.Loaded
+		}
+	}
+	if len(known) == 0 {
+		return "The kernel does not say how busy the CPUs were."
+	}
+	return fmt.Sprintf("Work waited for a CPU for %.0f to %.0f %% of the time, %.0f %% on average.",
+		slices.Min(known), slices.Max(known), sum/float64(len(known)))
+}
+
+// summary writes how many plans ended how, by kind of fault, how many violate which oracle, which share of all
+// plans that is, and all findings.
+func (r *results) summary(out io.Writer, all []plan) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	violated := map[string]int{}
@@ -158,11 +199,17 @@ func (r *results) summary(out io.Writer, all int) {
 	for _, kind := range violationKinds {
 		fmt.Fprintf(out, "| %s | %d |\n", kind, violated[kind])
 	}
-	if all > 0 {
+	if len(all) > 0 {
 		const percent = 100
-		ran := len(r.last) - sum[broken] - sum[noReference]
-		fmt.Fprintf(out, "\n%d of %d plans (%.0f %%) have run with this manager.\n", ran, all,
-			percent*float64(ran)/float64(all))
+		ran := 0
+		for _, p := range all {
+			if verdict := r.last[p.String()].Verdict; verdict == passed || verdict == finding {
+				ran++
+			}
+		}
+		fmt.Fprintf(out, "\n%d of %d plans (%.0f %%) have run with this manager and this suite.\n", ran, len(all),
+			percent*float64(ran)/float64(len(all)))
+		fmt.Fprintln(out, r.loads())
 	}
 	for _, o := range found {
 		fmt.Fprintf(out, "\n%s: %s\n", o.Verdict, r.selects(o.Plan))
@@ -201,15 +248,15 @@ func digest(paths ...string) (string, error) {
 }
 
 // cpuPressure returns the share of the last minute, in percent, in which work waited for a
-// CPU; 0 where the kernel does not say.
+// CPU; unknownLoad where the kernel does not say.
 func cpuPressure() float64 {
 	content, err := os.ReadFile("/proc/pressure/cpu")
 	if err != nil {
-		return 0
+		return unknownLoad
 	}
 	var ten, sixty float64
 	if _, err := fmt.Sscanf(string(content), "some avg10=%f avg60=%f", &ten, &sixty); err != nil {
-		return 0
+		return unknownLoad
 	}
 	return sixty
 }

@@ -100,6 +100,9 @@ func TestReverts(t *testing.T) {
 	for _, r := range readReverts(t, *revertsFlag) {
 		byWriter[r.writer] = append(byWriter[r.writer], r)
 	}
+	if len(byWriter) == 0 {
+		t.Fatal("no revert is selected")
+	}
 	var rows []string
 	for _, of := range slices.Sorted(maps.Keys(byWriter)) {
 		t.Run(cmp.Or(of, "manager"), func(t *testing.T) { // a failure of one writer's does not end another's
@@ -142,7 +145,11 @@ func take(t *testing.T, of string, all []revert) []string {
 					mu.Unlock()
 				}
 				began := time.Now()
-				if findings := s.with(t, *l, r.program, p); len(findings) > 0 {
+				findings := s.with(t, *l, r.program, p)
+				if slices.ContainsFunc(findings, func(text string) bool { return strings.HasPrefix(text, ofExit+": ") }) {
+					t.Fatalf("with the revert, the program ends by itself:\n%s", strings.Join(findings, "\n"))
+				}
+				if len(findings) > 0 {
 					t.Log(strings.Join(findings, "\n"))
 					rows[i] = fmt.Sprintf("| %s | `%s` | %.0f |", r.name, p, time.Since(began).Seconds())
 					return

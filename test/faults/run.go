@@ -86,6 +86,7 @@ func (l *lane) run(tb testing.TB, s story, fault proxy.Fault, ref *reference, ca
 	}
 	defer r.startSpokes(tb)()
 	isNew := isElected || l.manager == nil
+	var ended []string
 	if isElected {
 		r.managers = []*manager{l.manage(first, elect)}
 	} else {
@@ -93,6 +94,7 @@ func (l *lane) run(tb testing.TB, s story, fault proxy.Fault, ref *reference, ca
 			l.manager = l.manage(first)
 		}
 		r.managers = []*manager{l.manager}
+		ended, _, _ = l.manager.report() // while the hub was emptied
 		l.manager.forget()
 	}
 	s.setup(r.world)
@@ -122,7 +124,7 @@ func (l *lane) run(tb testing.TB, s story, fault proxy.Fault, ref *reference, ca
 			return result{}, fmt.Errorf("the state with a standby: %w%s", err, r.why(before.state))
 		}
 	}
-	got := result{before: r.state(), setup: l.watcher.seen(0)}
+	got := result{fault: fault, before: r.state(), setup: l.watcher.seen(0), exits: ended}
 	mark := len(got.setup)
 	if slices.Contains(proxy.OfStarts, fault.Kind) {
 		if err := l.remember(tb); err != nil {
@@ -141,8 +143,8 @@ func (l *lane) run(tb testing.TB, s story, fault proxy.Fault, ref *reference, ca
 			}
 			got.problems = []string{"the state after the restore: " + err.Error() + r.why(before.state)}
 		}
-		// What the watcher saw of the restore is not what happened.
-		mark, got.setup = l.watcher.mark(), nil
+		// The watcher is another one, which has seen nothing of what was lost.
+		mark, got.setup = l.watcher.mark(), l.watcher.seen(0)
 		for _, m := range r.managers {
 			m.proxy.Begin(fault, nil)
 		}
@@ -195,7 +197,9 @@ func (l *lane) run(tb testing.TB, s story, fault proxy.Fault, ref *reference, ca
 		got.api = fault.Key.Resource
 	}
 	got.tokens, got.wrote, got.races = r.world.tokens, r.world.wrote, s.races
-	got.ordered = !slices.Contains([]proxy.Kind{restarted, restored}, fault.Kind)
+	got.ordered = fault.Kind != restored // which may use a version twice
+	got.causes = r.causes(got.began)
+	got.patient = slices.ContainsFunc(r.world.steps, got.began.Before)
 	got.problems = append(got.problems, r.world.missed...)
 	if slices.Contains(slices.Concat(ofProcesses, ofPrograms, ofAPIs, ofUpdates), fault.Kind) {
 		got.record.Fired = time.Now()
@@ -243,6 +247,7 @@ func (r *running) report(got *result, fault proxy.Kind) error {
 		exits, log, err := m.report()
 		got.exits = append(got.exits, slices.DeleteFunc(exits, func(how string) bool { return mayEnd(fault, how) })...)
 		got.log += log
+		got.bodies = append(got.bodies, m.proxy.Bodies()...)
 		errs = append(errs, err, m.proxy.Broken())
 	}
 	for _, c := range r.components {
@@ -256,8 +261,19 @@ func (r *running) report(got *result, fault proxy.Kind) error {
 // restored hub has lost.
 func mayEnd(fault proxy.Kind, how string) bool {
 	_, isPaused := pauseFor[fault]
-	return isPaused || fault == restored && (strings.Contains(how, "restored: this manager writes nothing more") ||
-		strings.Contains(how, "leader election lost")) // while the API server knows no roles yet
+	lost := strings.Contains(how, "leader election lost") // also while the API server knows no roles yet
+	return !strings.Contains(how, "panic: ") && (lost && (isPaused || fault == restarted || fault == restored) ||
+		fault == restored && strings.Contains(how, "restored: this manager writes nothing more"))
+}
+
+// causes returns when something happened because of which a manager may take something away: the act and its
+// later steps began, or a manager was started.
+func (r *running) causes(act time.Time) []time.Time {
+	all := append([]time.Time{act}, r.world.steps...)
+	for _, m := range r.managers {
+		all = append(all, m.began()...)
+	}
+	return all
 }
 
 // act plays the story, and does to the processes what the fault says.
@@ -295,6 +311,9 @@ func (r *running) pauseLeader(ctx context.Context, duration time.Duration) error
 	return <-resumed
 }
 
+// lost marks the name of a token that the restored hub has not.
+const lost = ", lost"
+
 // restore plays the story, then puts etcd back to before it, and waits for the state before.
 func (r *running) restore(tb testing.TB, before target) error {
 	tb.Helper()
@@ -305,6 +324,12 @@ func (r *running) restore(tb testing.TB, before target) error {
 		wrote[of] = slices.Clone(values)
 	}
 	r.story.act(r.world)
+	for token, name := range r.world.tokens {
+		of, number, _ := strings.Cut(name, "#")
+		if !slices.Contains(wrote[of], number) {
+			r.world.tokens[token] = name + lost
+		}
+	}
 	r.outage(func() { r.lane.server.Restore(tb, data, nil) })
 	for _, c := range r.components {
 		c.kill() // its caches would be of the lost state, which is not what is tested

@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,8 +18,9 @@ func TestOthersAreDoneBeforeSlowWrites(t *testing.T) {
 	}
 	slow := write("team-a/c1-reader", 200, proxy.SlowFor[proxy.SlowWebhook])
 	tests := map[string]struct {
-		writes []proxy.Write
-		want   string // part of the finding
+		writes    []proxy.Write
+		isPatient bool
+		want      string // part of the finding
 	}{
 		"the other one is not slow":   {writes: []proxy.Write{slow, write("team-b/c1-reader", 200, time.Second)}},
 		"only slow ones":              {writes: []proxy.Write{slow}},
@@ -28,12 +30,21 @@ func TestOthersAreDoneBeforeSlowWrites(t *testing.T) {
 		"the slow one was not stored": {writes: []proxy.Write{write("team-a/c1-reader", 0, 0), write("team-b/c1-reader", 200, 1)}},
 		"the other one waits": {
 			writes: []proxy.Write{slow, write("team-b/c1-reader", 200, time.Second), write("team-b/c2-reader", 200, 9*time.Second)},
-			want:   "patch secrets team-b/c2-reader 1 was complete only 1s after the last slow write into team-a",
+			want:   "patch secrets team-b/c2-reader 1 was complete only 1s after the slow write into team-a",
 		},
 	}
+	later := slow
+	later.Done = later.Done.Add(time.Minute)
+	tests["the other one waits for the first of two"] = tests["the other one waits"]
+	first := tests["the other one waits for the first of two"]
+	first.writes = append(slices.Clone(first.writes), later)
+	tests["the other one waits for the first of two"] = first
+	first.isPatient, first.want = true, ""
+	tests["the story waits for the first of two"] = first
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			s, ref, got := good()
+			got.patient = test.isPatient
 			got.slow, got.record.Writes, ref.sent = teamA, test.writes, len(test.writes)
 			findings := check(s, ref, got)
 			if test.want == "" && len(findings) > 0 || test.want != "" && len(findings) != 1 {

@@ -87,7 +87,7 @@ func (r *running) leaves(ctx context.Context, m *manager) error {
 
 // wrote waits until a write of a manager was answered since its proxy began.
 func wrote(ctx context.Context, m *manager) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, stepPatience, errors.New("the leader wrote nothing in time"))
+	ctx, cancel := context.WithTimeoutCause(ctx, stepPatience, fmt.Errorf("the leader wrote nothing: %w", errNotReached))
 	defer cancel()
 	const soon = 5 * time.Millisecond // much less than a story's act takes
 	isAnswered := func(write proxy.Write) bool { return write.Code != 0 }

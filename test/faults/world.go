@@ -72,7 +72,9 @@ type world struct {
 	// by account, in order.
 	wrote map[string][]string
 	// missed are the effects that did not come in time: after a step, each has patience to come.
-	missed   []string
+	missed []string
+	// steps are when it began to wait for each.
+	steps    []time.Time
 	patience time.Duration
 	// hubKubeconfig is the file of an agent with its kubeconfig of the hub, and hook runs its clean-up.
 	hubKubeconfig string
@@ -321,6 +323,7 @@ func (w *world) step(effect string, seen func() bool) {
 // stepWithin is step with other times.
 func (w *world) stepWithin(limit, every time.Duration, effect string, seen func() bool) {
 	w.T.Helper()
+	w.steps = append(w.steps, time.Now())
 	deadline := time.Now().Add(limit)
 	tick := time.NewTicker(every)
 	defer tick.Stop()

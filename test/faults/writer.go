@@ -92,7 +92,7 @@ func onHub(of writer) writer {
 func addonWriter(folder string) writer {
 	return onHub(writer{
 		stories:  stories,
-		elects:   append(slices.Clone(ofLeaders), restored),
+		elects:   append(slices.Clone(ofLeaders), restarted, restored),
 		upstream: folder,
 		owned:    ofRegistration,
 		crds:     []apitest.CRDs{apitest.Hub(), apitest.AgentRevision(), apitest.ManagedProxyConfiguration()},

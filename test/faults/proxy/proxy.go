@@ -50,6 +50,12 @@ type Record struct {
 	Fired time.Time
 }
 
+// Body is what a request sent.
+type Body struct {
+	What    string // method and path
+	Content []byte
+}
+
 // Proxy is one program's way to the API server. It is safe for concurrent use.
 type Proxy struct {
 	server    *httptest.Server
@@ -64,6 +70,7 @@ type Proxy struct {
 	counts  map[Key]int        // of writes, by key without number
 	seen    map[Key]bool       // events
 	writes  []*Write
+	bodies  []Body
 	record  Record // without Writes
 	streams map[*stream]bool
 	last    time.Time // of the last write that is recorded
@@ -143,7 +150,7 @@ func (p *Proxy) Begin(fault Fault, kill func()) {
 	var ctx context.Context
 	ctx, p.stop = context.WithCancel(context.Background())
 	p.fault, p.kill = fault, kill
-	p.counts, p.seen, p.writes, p.record = map[Key]int{}, map[Key]bool{}, nil, Record{}
+	p.counts, p.seen, p.writes, p.bodies, p.record = map[Key]int{}, map[Key]bool{}, nil, nil, Record{}
 	switch fault.Kind {
 	case WatchClosed:
 		go p.closeEvery(ctx, fault.Key.Resource)
@@ -190,6 +197,13 @@ func (p *Proxy) Record() Record {
 		record.Writes = append(record.Writes, *write)
 	}
 	return record
+}
+
+// Bodies returns what was sent since Begin to anything but Secrets and Leases.
+func (p *Proxy) Bodies() []Body {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.bodies)
 }
 
 // LastWrite is when the program last began or ended a write, of those that are recorded; zero
@@ -251,6 +265,16 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err := p.shiftRequest(r); err != nil { // the program was killed meanwhile
 		panic(http.ErrAbortHandler)
 	}
+	body, err := io.ReadAll(r.Body)
+	if err != nil { // the program was killed meanwhile
+		panic(http.ErrAbortHandler)
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	if len(body) > 0 && !slices.Contains(unsearched, resourceOf(info)) {
+		p.mu.Lock()
+		p.bodies = append(p.bodies, Body{What: r.Method + " " + r.URL.Path, Content: body})
+		p.mu.Unlock()
+	}
 	if !isWrite(info, r) {
 		if p.showPast(w, r, info) {
 			return
@@ -258,11 +282,6 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		p.reverse.ServeHTTP(w, r)
 		return
 	}
-	body, err := io.ReadAll(r.Body)
-	if err != nil { // the program was killed meanwhile
-		panic(http.ErrAbortHandler)
-	}
-	r.Body = io.NopCloser(bytes.NewReader(body))
 	object := info.Name
 	if object == "" {
 		if object, err = nameIn(body); err != nil {
@@ -279,6 +298,9 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 var unrecorded = []string{
 	"events", "events.events.k8s.io", "leases.coordination.k8s.io", "serviceaccounts/token",
 }
+
+// unsearched are kinds of which no Body is kept: those that hold tokens, and those that come all the time.
+var unsearched = []string{"secrets", "leases.coordination.k8s.io"}
 
 func isWrite(info *request.RequestInfo, r *http.Request) bool {
 	return info.IsResourceRequest && r.Method != http.MethodGet && !strings.HasSuffix(info.Resource, "reviews") &&
