@@ -23,12 +23,12 @@ func TestNotesAgreeWithTheDocs(t *testing.T) {
 	docs, err := os.ReadFile("../docs/operations.md")
 	apitest.Must(t, err)
 	const uninstall = "    helm uninstall cluster-inventory -n open-cluster-management-cluster-inventory --timeout "
-	if !strings.Contains(string(docs), "\n"+uninstall+"15m\n") {
-		t.Errorf("docs/operations.md does not say %q", uninstall+"15m")
+	if !strings.Contains(string(docs), "\n"+uninstall+"25m\n") {
+		t.Errorf("docs/operations.md does not say %q", uninstall+"25m")
 	}
 	for values, want := range map[string]string{
-		"":         uninstall + "15m\n",
-		placements: uninstall + "15m\n",
+		"":         uninstall + "25m\n",
+		placements: uninstall + "25m\n",
 		"installStrategy: {type: Manual, placement: {clusterSet: sandbox-fleet}}": "Placement " +
 			"open-cluster-management-cluster-inventory/cluster-inventory installs nothing yet. Once it has decided, let it choose the clusters:\n" +
 			"    helm upgrade cluster-inventory CHART -n open-cluster-management-cluster-inventory --reset-then-reuse-values " +

@@ -123,7 +123,7 @@ var reasons = []reason{
 		"the slices of the install strategy's Placement are not full, so nothing is read live"},
 	{`draining|paused|o\.unknown|RequireTarget|named\.Is|ErrProfilesUnserved|IsUncached|isNamespace|MaxNameBytes|t\.err`,
 		absent, "no cleanup, no second syncer, no account without namespaces, and no bad name or read"},
-	{`observeDefinition .(isIncomplete|!o\.restoring|acting|err != nil|o\.restoring)`, absent,
+	{`observeDefinition .\(?!?\(?(isIncomplete|o\.restoring|acting|err != nil|state|len\(cached\))`, absent,
 		"no cache is older than the process, and no read fails"},
 	{`observeTarget .(isThere|acting)`, absent, "the rival has no copy whose withdrawal must wait"},
 	{`Selected .result\.Answer != rule\.No`, cheaper,

@@ -486,6 +486,7 @@ func TestOnlyLeadersMayEnd(t *testing.T) {
 	}{
 		{paused, ends, true}, {restarted, ends, true}, {restored, ends, true}, {proxy.None, ends, false},
 		{paused, ends + "\n" + panics, false}, {paused, "exit status 1", false},
+		{restored, "manager: connecting to the hub", true}, {paused, "manager: connecting to the hub", false},
 		{restored, "the hub was restored: this manager writes nothing more", true},
 	} {
 		if got := mayEnd(test.fault, test.how); got != test.want {

@@ -257,12 +257,14 @@ func (r *running) report(got *result, fault proxy.Kind) error {
 	return errors.Join(errs...)
 }
 
-// mayEnd reports whether a manager ends by itself because it no longer leads, or because of what a
-// restored hub has lost.
+// mayEnd reports whether a manager ends by itself because it no longer leads, because of what a restored hub
+// has lost, or because it was started while the hub was away.
 func mayEnd(fault proxy.Kind, how string) bool {
 	_, isPaused := pauseFor[fault]
+	isOutage := fault == restarted || fault == restored
 	lost := strings.Contains(how, "leader election lost") // also while the API server knows no roles yet
-	return !strings.Contains(how, "panic: ") && (lost && (isPaused || fault == restarted || fault == restored) ||
+	isUnreachable := strings.Contains(how, "manager: connecting to the hub")
+	return !strings.Contains(how, "panic: ") && (lost && (isPaused || isOutage) || isUnreachable && isOutage ||
 		fault == restored && strings.Contains(how, "restored: this manager writes nothing more"))
 }
 
