@@ -344,22 +344,29 @@ func (a admin) restore(ctx context.Context, lost unstructured.Unstructured) erro
 		now = lost.DeepCopy()
 		return a.Create(ctx, now)
 	})
-	if err == nil && hasStatus {
-		now.Object["status"] = status
-		err = a.Status().Update(ctx, now)
-	}
-	if err != nil || now.GetKind() != "ManagedServiceAccount" {
+	if err != nil {
 		return err
 	}
-	secret := &corev1.Secret{}
-	if err := a.Get(ctx, client.ObjectKeyFromObject(now), secret); err != nil {
-		return client.IgnoreNotFound(err)
+	if now.GetKind() == "ManagedServiceAccount" { // its status says that there is a token, which must be its own then
+		secret := &corev1.Secret{}
+		switch err := a.Get(ctx, client.ObjectKeyFromObject(now), secret); {
+		case client.IgnoreNotFound(err) != nil:
+			return err
+		case err == nil:
+			owned := client.MergeFrom(secret.DeepCopy())
+			for i := range secret.OwnerReferences {
+				secret.OwnerReferences[i].UID = now.GetUID()
+			}
+			if err := a.Patch(ctx, secret, owned); err != nil {
+				return err
+			}
+		}
 	}
-	owned := client.MergeFrom(secret.DeepCopy())
-	for i := range secret.OwnerReferences {
-		secret.OwnerReferences[i].UID = now.GetUID()
+	if !hasStatus {
+		return nil
 	}
-	return a.Patch(ctx, secret, owned)
+	now.Object["status"] = status
+	return a.Status().Update(ctx, now)
 }
 
 // insist calls a function until it succeeds.

@@ -2,7 +2,8 @@
 // compares what comes of it with what happens without the fault. Its tests are the suite.
 //
 // A hub is a real etcd and kube-apiserver with the chart's rights and admission policies; the
-// manager is the real program, and package proxy is between the two. Open Cluster Management is
+// manager is the real program, and package proxy is between the two. It elects a leader only in plans of
+// leaders, versions and a hub that is restarted or restored. Open Cluster Management is
 // played by package ocmtest, but for its own components in some stories (below), and clusters,
 // accounts and cluster-proxy are objects only. Agents have their own stories (below), and are deployed
 // only where Open Cluster Management's addon manager runs. Nothing collects garbage, so what the
@@ -225,9 +226,9 @@
 //
 //   - slow-webhook: every write into one consumer namespace takes effect after eight seconds
 //     (slow-webhook-29s: after 29; API servers grant a webhook 30). Writes into other consumer
-//     namespaces must be complete before the last slow one is, if the act has both. This compares
-//     their order and no durations. After five seconds, two more writes of each addon's status may say
-//     that a copy is late, and no longer.
+//     namespaces must be complete before the first slow one is, if the act has both, or before the last one
+//     if the story waits before it goes on. This compares their order and no durations. After five seconds, two
+//     more writes of each addon's status may say that a copy is late, and no longer.
 //   - lagging: the manager is killed right after its first write of the act, and starts with an API
 //     server that is cut off from etcd: until ten seconds after its first list (lagging-1s: one second,
 //     lagging-60s: a minute), lists for informers show the hub as it was before the act, and watches
@@ -253,26 +254,28 @@
 //     conflict;
 //   - at every moment, as an independent watcher saw it past the proxy: profiles only of pairs
 //     that are selected at some time, none gone of those that stay selected, others'
-//     objects untouched, and no token, searched by its value in every watched object, where it
-//     must never be, nor in the manager's log;
-//   - in the order of their versions, nothing refers to a profile before that exists, no profile
-//     goes before what refers to it, except after the three seconds that it waits, what is
-//     always chosen keeps its reference and its access providers, and a copy of a token
-//     belongs to a profile that exists (order.go);
+//     objects untouched, and no token, searched by its value in every watched object and in all that the
+//     manager sends, where it must never be, nor in the manager's log;
+//   - in the order of their versions, nothing refers to a profile before that exists, no profile goes before
+//     what refers to it, except three seconds after the latest step of the story or start of a manager, what is
+//     always chosen keeps its reference and its access providers, and a copy of a token belongs to a profile that
+//     exists (order.go); not after a restore of etcd, which uses versions again;
 //   - what a consumer saw of a property, of the cluster's or of another client's, and of a copied
-//     token, is a subsequence of what was written, and ends with the last, and no property goes
-//     while its profile stays;
+//     token, is a subsequence of what was written, and ends with the last, no property goes
+//     while its profile stays, and copies hold nothing else;
 //   - no ManifestWork with the agent of a cluster that stays shown is deleted, and where the story
 //     says so, it deploys what was rolled out, in that order;
-//   - the manager did not end by itself.
+//   - the manager did not end by itself, nor while the hub was emptied before; a leader may that lost its Lease
+//     to a pause or an outage.
 //
 // Verdicts: "finding" is the manager's; "broken" is everything else, such as an error of the
-// proxy, a hub that cannot be emptied or a setup without the expected state, and such a plan
-// runs again; "not reached" means that the write or event of the plan did not come, so that
-// nothing was injected. A story that never reaches its state ends at its bound, and is a
-// finding. Each outcome says how busy the machine was: on a busy one, the bounds of time are
+// proxy or a hub that cannot be emptied, and such a plan runs again; "not reached" means that twice the write or
+// event of the plan did not come, so that nothing was injected: such a plan does not count as run. A story that
+// never reaches its state, before or after the fault, ends at its bound, and is a finding. Each outcome says how
+// busy the machine was: on a busy one, the bounds of time are
 // what to doubt. Findings begin with the oracle that they violate; the summary counts plans by it.
-// Results of different writers and programs are kept apart.
+// Results of different writers and programs, and of different versions of the suite, are kept apart. An interrupt
+// lets the plans end that have begun, and prints the summary.
 //
 // # Running
 //
@@ -280,8 +283,9 @@
 //	make robust TIME=8h SEED=7
 //	make robust STORY=register-again-1000
 //	make robust PLAN='edit 409 patch clusterprofiles.multicluster.x-k8s.io/status team-a/c1 2'
-//	make robust PLANS=45 SEED=7       # the first 45 plans of a seed, of all stories and faults that
-//	                                  # end nothing; each runs again if it fails, and fails only twice
+//	make robust PLANS=45 SEED=7       # the first 45 plans of a seed, of stories without components and of faults
+//	                                  # that end nothing; one with a finding that a busy machine may cause runs
+//	                                  # again, and fails only twice
 //	make robust WRITER=agent          # likewise, with this addon's agent
 //	make robust WRITER=upstream       # likewise, with upstream's own writers
 //	make robust-reverts               # shows what finds each known fix that is taken away
@@ -291,7 +295,7 @@
 // A patch in the folder reverts takes one known fix away, and its head names plans, after a line
 // "Writer: agent" if they are the agent's. One of these
 // must have a finding with it, and none without it, or the suite would not have found what was
-// wrong. make verify checks that all patches apply, also those of the folder versions.
+// wrong. That the program ends by itself does not count. make verify checks that all patches apply, also those of the folder versions.
 //
 // docs/reliability.md has what ran, and what was found.
 package faults
