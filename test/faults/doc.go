@@ -295,7 +295,8 @@
 // A patch in the folder reverts takes one known fix away, and its head names plans, after a line
 // "Writer: agent" if they are the agent's. One of these
 // must have a finding with it, and none without it, or the suite would not have found what was
-// wrong. That the program ends by itself does not count. make verify checks that all patches apply, also those of the folder versions.
+// wrong. That the program ends by itself does not count. make verify checks that all patches apply, also those of
+// the folder versions.
 //
 // docs/reliability.md has what ran, and what was found.
 package faults
