@@ -205,7 +205,7 @@ func check(s story, ref reference, got result) []string {
 	if got.slow != "" || got.api != "" {
 		allowed += reports(got)
 	}
-	if sent := len(got.record.Writes) - refused - got.unanswered; sent > allowed {
+	if sent := len(got.record.Writes) - refused - got.unanswered - conflicts(got); sent > allowed {
 		finding := fmt.Sprintf("%d writes, %d without a fault: %s", sent, ref.sent, listed(got.record.Writes))
 		findings = append(findings, prefixed(ofNumber, finding)...)
 	}
@@ -240,6 +240,23 @@ func attempts(got result) (refused int, often []string) {
 		tries[what]++
 	}
 	return refused, often
+}
+
+// conflicts are how many writes of profiles were refused because another client wrote at the same time: at most one
+// for each time that it did.
+func conflicts(got result) int {
+	theirWrites, refused := 0, 0
+	for of, values := range got.wrote {
+		if strings.HasSuffix(of, " "+theirs) {
+			theirWrites += len(values)
+		}
+	}
+	for _, write := range got.record.Writes {
+		if kind, _, _ := strings.Cut(write.Key.Resource, "/"); kind == profiles && write.Code == http.StatusConflict {
+			refused++
+		}
+	}
+	return min(theirWrites, refused)
 }
 
 // repairs are how many writes bring back what went with the CRD of profiles: a profile takes one

@@ -163,6 +163,26 @@ func TestOracles(t *testing.T) {
 			want: []string{"created clusterprofiles.multicluster.x-k8s.io team-a/c1: 1 times, 0",
 				"deleted clusterprofiles.multicluster.x-k8s.io team-a/c1: 1 times, 0", "a profile went"},
 		},
+		"another client writes three times at the same time": {wrong: func(r *result) {
+			writes("1", "1")(r)
+			r.wrote[ofTheirs("c1")] = []string{"1", "2", "3"}
+			for range 3 {
+				conflict := r.record.Writes[0]
+				conflict.Code = 409
+				r.record.Writes = append(r.record.Writes, conflict)
+			}
+		}},
+		"another client writes once, and two conflicts follow": {
+			wrong: func(r *result) {
+				writes("1", "1")(r)
+				for range 3 {
+					conflict := r.record.Writes[0]
+					conflict.Code = 409
+					r.record.Writes = append(r.record.Writes, conflict)
+				}
+			},
+			want: []string{"number of writes: 3 writes, 1 without a fault"},
+		},
 		"a kind is not served": {wrong: func(r *result) { r.api = profiles; refuse(r, mostAttempts) }},
 		"a kind is not served, and an object is tried all the time": {
 			wrong: func(r *result) { r.api = profiles; refuse(r, mostAttempts+5) },

@@ -77,7 +77,7 @@ func ProfileScenarios() []Scenario {
 		membership(), moving(), choosing(), vanishing(), requiring(), owners(), doubts(), exclusive(), Slicing(),
 		grouping(), ending(), Installing(), installingThere(), losingBindings(), losingPlacements(), losingClusters(),
 		restoringBindings(), restoringPlacements(), restoringClusters(), missing(), required(), widening(),
-		losingAtOnce(), registeringAgain(), installingAgain(),
+		losingAtOnce(), registeringAgain(), installingAgain(), binding(),
 	}
 }
 
@@ -307,6 +307,24 @@ func requiring() Scenario {
 				Edit(s, Namespaces, Named("", "n1"), requirePlacement)
 			}},
 		},
+	}
+}
+
+// binding: a set is bound in a namespace in which a Placement has just been created.
+func binding() Scenario {
+	return Scenario{
+		Name: "binding", Pairs: PairsOf("n1", "c1", "c2"), Budget: 2, Tick: 11 * time.Second, Ticks: 1, Crashes: 1, Losses: 0,
+		Begin: func(s *State) {
+			Fleet(s, "c1", "c2")
+			s.Delete(Bindings, Named("n1", "s1"))
+		},
+		Changes: inTurn(
+			Change{Name: "p1 chooses c1", Do: func(s *State) {
+				s.AddPlacement("n1", "p1")
+				s.Place("n1", "p1", "c1")
+			}},
+			Change{Name: "bind s1 to n1", Do: func(s *State) { s.Bind("n1", "s1") }},
+		),
 	}
 }
 

@@ -225,7 +225,8 @@ func (r *Rule) observeLivePlacements(
 // ConfirmYes decides a Yes about a pair again, with the bindings of the namespace, their sets and
 // the cluster read live, for what must not be given to a namespace by mistake. Their caches are
 // of different ages: a cluster that moves to a set which was just unbound seems to be bound
-// until the unbinding is seen. If the hub says otherwise, the answer is Unknown.
+// until the unbinding is seen, and a namespace whose binding is seen before its Placement seems to show all
+// clusters of the set. If the hub says otherwise, the answer is Unknown.
 func (r *Rule) ConfirmYes(ctx context.Context, pair types.NamespacedName) (rule.Result, error) {
 	o, result, err := r.Observe(ctx, pair)
 	if err != nil || result.Answer != rule.Yes {
@@ -261,10 +262,17 @@ func (r *Rule) recheckYes(
 		// The bindings were read while the cluster was so: it has not changed since, or not between
 		// two reads of it.
 		if now := live.Cluster.ResourceVersion; !kube.IsNewer(now, version) || now == before {
-			if rule.Pair(live).Answer == rule.Yes {
-				return result, nil
+			if rule.Pair(live).Answer != rule.Yes {
+				break
 			}
-			break
+			isHidden := false
+			if len(o.Placements) == 0 {
+				isHidden, err = r.granting.hasPublishing(ctx, pair.Namespace, version, since)
+			}
+			if isHidden {
+				break
+			}
+			return result, err
 		}
 		before, since = live.Cluster.ResourceVersion, r.clock.Now()
 	}
@@ -456,6 +464,30 @@ func (l *liveReads) publishing(
 		return nil, err
 	}
 	return found.(map[string]*rule.Placement), nil
+}
+
+// hasPublishing reports whether a Placement publishes in a namespace, as of a resource version or later: an older
+// read, which is shared, may not show what was created before the bindings that were read since.
+func (l *liveReads) hasPublishing(
+	ctx context.Context, namespace, version string, since time.Time,
+) (has bool, err error) {
+	for range 2 {
+		found, err := l.shared(ctx, "one Placement in "+namespace, since, func(ctx context.Context) (any, error) {
+			list := &clusterv1beta1.PlacementList{}
+			labelled := client.MatchingLabels{contract.LabelPublish: routes.Published}
+			err := l.reader.List(ctx, list, client.InNamespace(namespace), labelled, client.Limit(1))
+			return list, err
+		})
+		if err != nil {
+			return false, fmt.Errorf("looking for publishing Placements: %w", err)
+		}
+		list := found.(*clusterv1beta1.PlacementList)
+		if has = len(list.Items) > 0; has || !kube.IsNewer(version, list.ResourceVersion) {
+			break
+		}
+		since = l.clock.Now()
+	}
+	return has, nil
 }
 
 // tooSoon returns how long to wait before the same is read again for a caller for whom the last

@@ -259,6 +259,9 @@ func TestNothingIsCreatedFromAnOlderRegistration(t *testing.T) {
 			s.replace(addon)
 			apitest.Must(whole.t, whole.cache.Delete(whole.t.Context(), ocmtest.Addon("c")))
 		}, rule.Yes},
+		"a Placement publishes": {func(_, whole *scene) {
+			whole.replace(choosing("p", "another")...)
+		}, rule.Unknown},
 		"the namespace requires a Placement": {func(_, whole *scene) {
 			whole.annotate(map[string]string{contract.AnnotationRequirePlacement: "true"})
 		}, rule.Unknown},
