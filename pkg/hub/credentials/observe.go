@@ -117,7 +117,7 @@ func (r *Reconciler) observeDefinition(ctx context.Context, o *observed, lags, a
 		}
 		o.restoring = doubtful != ""
 	}
-	if !o.restoring && !(acting && lags) {
+	if !o.restoring && (!acting || !lags) {
 		return nil
 	}
 	cached, err := r.losing(ctx, o.key, o.account, o.now)
