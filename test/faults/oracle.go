@@ -429,7 +429,7 @@ func invariants(s story, got result) []string {
 			add(ofToken, "token %s is in the manager's log", name)
 		}
 	}
-	findings = append(findings, prefixed(ofHistory, histories(s, got)...)...)
+	findings = append(findings, prefixed(ofHistory, histories(got)...)...)
 	if got.ordered {
 		findings = append(findings, prefixed(ofOrder, checkOrder(s, got)...)...)
 	}
@@ -446,7 +446,7 @@ func holds(content, token string) bool {
 // a copied token, and the AgentRevisions that a cluster's ManifestWork deployed, are what was written,
 // in that order, and end with the last; and that no property goes while its profile stays. Of other versions, each
 // may have properties of its own.
-func histories(s story, got result) []string {
+func histories(got result) []string {
 	type object struct {
 		Metadata struct {
 			Name        string

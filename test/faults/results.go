@@ -56,7 +56,8 @@ var onTime = []string{ofEffect, ofState, ofNumber, ofQuiet}
 
 // mayRepeat reports whether a second run may replace the outcome: what must never happen counts at once.
 func (o outcome) mayRepeat() bool {
-	return o.failed() && !slices.ContainsFunc(violations(o), func(kind string) bool { return !slices.Contains(onTime, kind) })
+	isLasting := func(kind string) bool { return !slices.Contains(onTime, kind) }
+	return o.failed() && !slices.ContainsFunc(violations(o), isLasting)
 }
 
 // results are the outcomes so far, kept in a file if it has a path. They are safe for
