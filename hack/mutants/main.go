@@ -110,7 +110,8 @@ var reasons = []reason{
 	{`[lL]agging|[lL]ags`, absent, "no cache is older than the process"},
 	{`IsOlder`, absent, "CRDs are not all recreated together; otherwise their ages show a restore"},
 	{`numberOf`, absent, "the names of fewer than ten slices sort like their numbers"},
-	{`InInventory|NextStep .*selected\.(Member|Untrusted)`, absent, "it decides about the content of profiles, and for how long an absence is remembered"},
+	{`InInventory|NextStep .*selected\.(Member|Untrusted)`, absent,
+		"it decides about the content of profiles, and for how long an absence is remembered"},
 	{`Choosing|Hiding|hiding|[mM]ayHide|ReadSlices|live\.Slices|leftMoving .left > 0`, absent,
 		"no cluster is chosen again between the end of its absence and the live read of its slices"},
 	{`leftMoving .err != nil| settle .*(err|wait|memory\.Settling|IsUnchosen)|leftMoving .*!ok|Selected .*Undecided|` +
@@ -137,7 +138,8 @@ var reasons = []reason{
 		"a right that is missing is granted again before it is used"},
 	{`movesOut`, absent, "no Placement has two slices of references"},
 	{`ChosenClusters .*Index`, absent, "no cluster is in two groups"},
-	{`Choice .(err != nil|o\.Placement == nil|live != |!choice\.Going)`, absent, "no cache is older than the process; no read fails"},
+	{`Choice .(err != nil|o\.Placement == nil|live != |!choice\.Going)`, absent,
+		"no cache is older than the process; no read fails"},
 
 	{`generalProblems|interestedBindings|decideFinally .found\.Problem|reason|uncounted|contested|silent|` +
 		`o\.account != nil|maxReasons|more > 0|reportedIn|bindingsAnswer .*union == No`, wording,
