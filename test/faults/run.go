@@ -391,15 +391,16 @@ func (r *running) record() proxy.Record {
 
 // lateWrites returns the writes that count as such. Two may happen once for each object: while an event is
 // missing for as long as the manager waits for it (kube.StaleAfter), or longer, it tries to write from its cache
-// what it seems to lack, and the API server refuses that as a conflict; and after five seconds it tries again
-// to delete an object that its cache still shows, and finds none.
+// what it seems to lack, and the API server refuses that as a conflict, or finds no such object; and after five
+// seconds it tries again to delete an object that its cache still shows, and finds none.
 func lateWrites(writes []proxy.Write, fault proxy.Fault) []proxy.Write {
 	isMissing := fault.Kind == proxy.EventDropped || fault.Kind == proxy.EventDelayed
 	isOfWatch := slices.Contains(proxy.OfWatches, fault.Kind)
 	excused := map[proxy.Key]bool{}
 	return slices.DeleteFunc(slices.Clone(writes), func(w proxy.Write) bool {
 		kind, _, _ := strings.Cut(w.Key.Resource, "/")
-		isConflict := isMissing && w.Key.Object == fault.Key.Object && w.Code == http.StatusConflict
+		isConflict := isMissing && w.Key.Object == fault.Key.Object &&
+			(w.Code == http.StatusConflict || w.Code == http.StatusNotFound)
 		isGone := isOfWatch && w.Key.Verb == "delete" && w.Code == http.StatusNotFound
 		if kind != fault.Key.Resource || !isConflict && !isGone {
 			return false
