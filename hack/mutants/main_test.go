@@ -2,7 +2,7 @@ package main
 
 import "testing"
 
-// TestTargetsExist: a function that is renamed or moved stays in the list.
+// TestTargetsExist: a function that is renamed or moved must be renamed or moved in the list, too.
 func TestTargetsExist(t *testing.T) {
 	t.Chdir("../..")
 	clauses, _, err := rewriteAll(t.TempDir())

@@ -347,19 +347,10 @@ func (a admin) restore(ctx context.Context, lost unstructured.Unstructured) erro
 	if err != nil {
 		return err
 	}
-	if now.GetKind() == "ManagedServiceAccount" { // its status says that there is a token, which must be its own then
-		secret := &corev1.Secret{}
-		switch err := a.Get(ctx, client.ObjectKeyFromObject(now), secret); {
-		case client.IgnoreNotFound(err) != nil:
+	// An account's status says that there is a token, which must be its own by then.
+	if now.GetKind() == "ManagedServiceAccount" {
+		if err := a.giveSecret(ctx, now); err != nil {
 			return err
-		case err == nil:
-			owned := client.MergeFrom(secret.DeepCopy())
-			for i := range secret.OwnerReferences {
-				secret.OwnerReferences[i].UID = now.GetUID()
-			}
-			if err := a.Patch(ctx, secret, owned); err != nil {
-				return err
-			}
 		}
 	}
 	if !hasStatus {
@@ -367,6 +358,19 @@ func (a admin) restore(ctx context.Context, lost unstructured.Unstructured) erro
 	}
 	now.Object["status"] = status
 	return a.Status().Update(ctx, now)
+}
+
+// giveSecret makes an account the owner of the Secret of its name, if there is one.
+func (a admin) giveSecret(ctx context.Context, account *unstructured.Unstructured) error {
+	secret := &corev1.Secret{}
+	if err := a.Get(ctx, client.ObjectKeyFromObject(account), secret); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	owned := client.MergeFrom(secret.DeepCopy())
+	for i := range secret.OwnerReferences {
+		secret.OwnerReferences[i].UID = account.GetUID()
+	}
+	return a.Patch(ctx, secret, owned)
 }
 
 // insist calls a function until it succeeds.

@@ -3,11 +3,10 @@
 //
 // A hub is a real etcd and kube-apiserver with the chart's rights and admission policies; the
 // manager is the real program, and package proxy is between the two. It elects a leader only in plans of
-// leaders, versions and a hub that is restarted or restored. Open Cluster Management is
-// played by package ocmtest, but for its own components in some stories (below), and clusters,
-// accounts and cluster-proxy are objects only. Agents have their own stories (below), and are deployed
-// only where Open Cluster Management's addon manager runs. Nothing collects garbage, so what the
-// manager leaves behind stays and is seen.
+// leaders, versions and a hub that is restarted or restored. Open Cluster Management is played by package ocmtest,
+// but for its own components in some stories (below), and clusters, accounts and cluster-proxy are objects only.
+// Agents have their own stories (below), and are deployed only where Open Cluster Management's addon manager runs.
+// Nothing collects garbage, so what the manager leaves behind stays and is seen.
 //
 // # Components
 //
@@ -265,17 +264,16 @@
 //     while its profile stays, and copies hold nothing else;
 //   - no ManifestWork with the agent of a cluster that stays shown is deleted, and where the story
 //     says so, it deploys what was rolled out, in that order;
-//   - the manager did not end by itself, nor while the hub was emptied before; a leader may that lost its Lease
-//     to a pause or an outage.
+//   - the manager did not end by itself, nor while the hub was emptied before, unless it lost its Lease to a
+//     pause or an outage, or was started while the hub was away.
 //
 // Verdicts: "finding" is the manager's; "broken" is everything else, such as an error of the
 // proxy or a hub that cannot be emptied, and such a plan runs again; "not reached" means that twice the write or
 // event of the plan did not come, so that nothing was injected: such a plan does not count as run. A story that
 // never reaches its state, before or after the fault, ends at its bound, and is a finding. Each outcome says how
-// busy the machine was: on a busy one, the bounds of time are
-// what to doubt. Findings begin with the oracle that they violate; the summary counts plans by it.
-// Results of different writers and programs, and of different versions of the suite, are kept apart. An interrupt
-// lets the plans end that have begun, and prints the summary.
+// busy the machine was: on a busy one, the bounds of time are what to doubt. Findings begin with the oracle that
+// they violate; the summary counts plans by it. Results of different writers and programs, and of different
+// versions of the suite, are kept apart. An interrupt lets the plans end that have begun, and prints the summary.
 //
 // # Running
 //
@@ -293,10 +291,9 @@
 // # Reverts
 //
 // A patch in the folder reverts takes one known fix away, and its head names plans, after a line
-// "Writer: agent" if they are the agent's. One of these
-// must have a finding with it, and none without it, or the suite would not have found what was
-// wrong. That the program ends by itself does not count. make verify checks that all patches apply, also those of
-// the folder versions.
+// "Writer: agent" if they are the agent's. One of these must have a finding with it, and none without it, or the
+// suite would not have found what was wrong. That the program ends by itself does not count. make verify checks
+// that all patches apply, also those of the folder versions.
 //
 // docs/reliability.md has what ran, and what was found.
 package faults

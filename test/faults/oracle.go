@@ -59,8 +59,8 @@ type result struct {
 	bodies []proxy.Body
 	// causes are when something happened because of which a manager may take something away.
 	causes []time.Time
-	// patient is true if the story waited for something before it went on.
-	patient bool
+	// waited is true if the story waited for something before it went on.
+	waited bool
 	// fault is what happened.
 	fault proxy.Fault
 	// exits says how a manager ended by itself, each time, but for a leader that lost its Lease.
@@ -210,7 +210,7 @@ func check(s story, ref reference, got result) []string {
 		findings = append(findings, prefixed(ofNumber, finding)...)
 	}
 	findings = append(findings, prefixed(ofNumber, often...)...)
-	if problem := checkSlow(got.slow, got.record.Writes, got.patient); got.slow != "" && problem != "" {
+	if problem := checkSlow(got.slow, got.record.Writes, got.waited); got.slow != "" && problem != "" {
 		findings = append(findings, ofOrder+": "+problem)
 	}
 	if len(got.late) > 0 {

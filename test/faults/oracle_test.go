@@ -150,9 +150,9 @@ func TestOracles(t *testing.T) {
 			},
 			want: []string{"profiles: a profile went when the hub was restored"},
 		},
-		"a copy holds a token that the restored hub has not": {
+		"a copy holds a token that the restored hub does not have": {
 			wrong: func(r *result) {
-				r.tokens["t-2"] = "c1/reader#2" + lost
+				r.tokens["t-2"] = "c1/reader#2" + lostMark
 				add(change{what: changed, resource: secrets, key: "team-a/c1-reader", content: copyOf("t-2")})(r)
 			},
 			want: []string{`history: team-a/c1-reader: consumers saw ["1" "2, lost"], ["1"] was written`},
@@ -449,17 +449,19 @@ func TestLateWrites(t *testing.T) {
 	write := func(resource, object string, code int) proxy.Write {
 		return proxy.Write{Key: proxy.Key{Verb: "patch", Resource: resource, Object: object}, Code: code}
 	}
-	refused := write(resource+"/status", object, http.StatusConflict)
-	all := []proxy.Write{
-		refused, write(resource+"/status", object, http.StatusOK), write(resource, "team-a/c2", http.StatusConflict),
-		refused, // again
-	}
-	for fault, want := range map[proxy.Kind][]proxy.Write{
-		proxy.EventDropped: all[1:], proxy.EventDelayed: all[1:], proxy.EventDuplicated: all,
-	} {
-		got := lateWrites(all, proxy.Fault{Kind: fault, Key: proxy.Key{Resource: resource, Object: object}})
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", fault, diff)
+	for _, code := range []int{http.StatusConflict, http.StatusNotFound} {
+		refused := write(resource+"/status", object, code)
+		all := []proxy.Write{
+			refused, write(resource+"/status", object, http.StatusOK), write(resource, "team-a/c2", code),
+			refused, // again
+		}
+		for fault, want := range map[proxy.Kind][]proxy.Write{
+			proxy.EventDropped: all[1:], proxy.EventDelayed: all[1:], proxy.EventDuplicated: all,
+		} {
+			got := lateWrites(all, proxy.Fault{Kind: fault, Key: proxy.Key{Resource: resource, Object: object}})
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%d, %s (-want +got):\n%s", code, fault, diff)
+			}
 		}
 	}
 }

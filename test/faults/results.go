@@ -146,7 +146,7 @@ func (r *results) count(as verdict) int {
 	return n
 }
 
-// loads says how busy the machine was.
+// loads says how busy the machine was. It requires the lock.
 func (r *results) loads() string {
 	var known []float64
 	sum := 0.0

@@ -199,7 +199,7 @@ func (l *lane) run(tb testing.TB, s story, fault proxy.Fault, ref *reference, ca
 	got.tokens, got.wrote, got.races = r.world.tokens, r.world.wrote, s.races
 	got.ordered = fault.Kind != restored // which may use a version twice
 	got.causes = r.causes(got.began)
-	got.patient = slices.ContainsFunc(r.world.steps, got.began.Before)
+	got.waited = slices.ContainsFunc(r.world.steps, got.began.Before)
 	got.problems = append(got.problems, r.world.missed...)
 	if slices.Contains(slices.Concat(ofProcesses, ofPrograms, ofAPIs, ofUpdates), fault.Kind) {
 		got.record.Fired = time.Now()
@@ -262,10 +262,17 @@ func (r *running) report(got *result, fault proxy.Kind) error {
 func mayEnd(fault proxy.Kind, how string) bool {
 	_, isPaused := pauseFor[fault]
 	isOutage := fault == restarted || fault == restored
-	lost := strings.Contains(how, "leader election lost") // also while the API server knows no roles yet
-	isUnreachable := strings.Contains(how, "manager: connecting to the hub")
-	return !strings.Contains(how, "panic: ") && (lost && (isPaused || isOutage) || isUnreachable && isOutage ||
-		fault == restored && strings.Contains(how, "restored: this manager writes nothing more"))
+	says := func(text string) bool { return strings.Contains(how, text) }
+	switch {
+	case says("panic: "):
+		return false
+	case says("leader election lost"): // also while the API server knows no roles yet
+		return isPaused || isOutage
+	case says("manager: connecting to the hub"):
+		return isOutage
+	default:
+		return fault == restored && says("restored: this manager writes nothing more")
+	}
 }
 
 // causes returns when something happened because of which a manager may take something away: the act and its
@@ -313,8 +320,8 @@ func (r *running) pauseLeader(ctx context.Context, duration time.Duration) error
 	return <-resumed
 }
 
-// lost marks the name of a token that the restored hub has not.
-const lost = ", lost"
+// lostMark ends the name of a token that the restored hub does not have.
+const lostMark = ", lost"
 
 // restore plays the story, then puts etcd back to before it, and waits for the state before.
 func (r *running) restore(tb testing.TB, before target) error {
@@ -329,7 +336,7 @@ func (r *running) restore(tb testing.TB, before target) error {
 	for token, name := range r.world.tokens {
 		of, number, _ := strings.Cut(name, "#")
 		if !slices.Contains(wrote[of], number) {
-			r.world.tokens[token] = name + lost
+			r.world.tokens[token] = name + lostMark
 		}
 	}
 	r.outage(func() { r.lane.server.Restore(tb, data, nil) })
@@ -399,10 +406,10 @@ func lateWrites(writes []proxy.Write, fault proxy.Fault) []proxy.Write {
 	excused := map[proxy.Key]bool{}
 	return slices.DeleteFunc(slices.Clone(writes), func(w proxy.Write) bool {
 		kind, _, _ := strings.Cut(w.Key.Resource, "/")
-		isConflict := isMissing && w.Key.Object == fault.Key.Object &&
+		isRefused := isMissing && w.Key.Object == fault.Key.Object &&
 			(w.Code == http.StatusConflict || w.Code == http.StatusNotFound)
 		isGone := isOfWatch && w.Key.Verb == "delete" && w.Code == http.StatusNotFound
-		if kind != fault.Key.Resource || !isConflict && !isGone {
+		if kind != fault.Key.Resource || !isRefused && !isGone {
 			return false
 		}
 		of := w.Key

@@ -17,34 +17,32 @@ func TestOthersAreDoneBeforeSlowWrites(t *testing.T) {
 		}
 	}
 	slow := write("team-a/c1-reader", 200, proxy.SlowFor[proxy.SlowWebhook])
+	waiting := []proxy.Write{
+		slow, write("team-b/c1-reader", 200, time.Second), write("team-b/c2-reader", 200, 9*time.Second),
+	}
+	const waits = "patch secrets team-b/c2-reader 1 was complete only 1s after the slow write into team-a"
+	second := write("team-a/c2-reader", 200, time.Minute)
 	tests := map[string]struct {
 		writes    []proxy.Write
-		isPatient bool
+		hasWaited bool
 		want      string // part of the finding
 	}{
-		"the other one is not slow":   {writes: []proxy.Write{slow, write("team-b/c1-reader", 200, time.Second)}},
-		"only slow ones":              {writes: []proxy.Write{slow}},
-		"only others":                 {writes: []proxy.Write{write("team-b/c1-reader", 200, time.Minute)}},
-		"a cluster's namespace":       {writes: []proxy.Write{slow, write("c1/cluster-inventory", 200, time.Minute)}},
-		"it was refused":              {writes: []proxy.Write{slow, write("team-b/c1-reader", 409, time.Minute)}},
-		"the slow one was not stored": {writes: []proxy.Write{write("team-a/c1-reader", 0, 0), write("team-b/c1-reader", 200, 1)}},
-		"the other one waits": {
-			writes: []proxy.Write{slow, write("team-b/c1-reader", 200, time.Second), write("team-b/c2-reader", 200, 9*time.Second)},
-			want:   "patch secrets team-b/c2-reader 1 was complete only 1s after the slow write into team-a",
+		"the other one is not slow":                {writes: []proxy.Write{slow, write("team-b/c1-reader", 200, time.Second)}},
+		"only slow ones":                           {writes: []proxy.Write{slow}},
+		"only others":                              {writes: []proxy.Write{write("team-b/c1-reader", 200, time.Minute)}},
+		"a cluster's namespace":                    {writes: []proxy.Write{slow, write("c1/cluster-inventory", 200, time.Minute)}},
+		"it was refused":                           {writes: []proxy.Write{slow, write("team-b/c1-reader", 409, time.Minute)}},
+		"the slow one was not stored":              {writes: []proxy.Write{write("team-a/c1-reader", 0, 0), write("team-b/c1-reader", 200, 1)}},
+		"the other one waits":                      {writes: waiting, want: waits},
+		"the other one waits for the first of two": {writes: slices.Concat(waiting, []proxy.Write{second}), want: waits},
+		"the story waits for the first of two": {
+			writes: slices.Concat(waiting, []proxy.Write{second}), hasWaited: true,
 		},
 	}
-	later := slow
-	later.Done = later.Done.Add(time.Minute)
-	tests["the other one waits for the first of two"] = tests["the other one waits"]
-	first := tests["the other one waits for the first of two"]
-	first.writes = append(slices.Clone(first.writes), later)
-	tests["the other one waits for the first of two"] = first
-	first.isPatient, first.want = true, ""
-	tests["the story waits for the first of two"] = first
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			s, ref, got := good()
-			got.patient = test.isPatient
+			got.waited = test.hasWaited
 			got.slow, got.record.Writes, ref.sent = teamA, test.writes, len(test.writes)
 			findings := check(s, ref, got)
 			if test.want == "" && len(findings) > 0 || test.want != "" && len(findings) != 1 {
