@@ -148,7 +148,7 @@ func TestFirstWriteToAnAddonWithoutStatus(t *testing.T) {
 		t.Fatalf("the addon has a status: %v", status)
 	}
 	s.step()
-	s.time.SetTime(s.time.Now().Add(frameworkPatience))
+	s.time.SetTime(s.addon.CreationTimestamp.Add(frameworkPatience))
 	s.step(patchAddon)
 	s.has(s.condition("ProfilesSynced", "True", "Synced", "p"),
 		s.condition("CredentialsSynced", "True", "Copied", "t"), s.well())

@@ -122,6 +122,12 @@ func TestAPlantedCopyGetsNoTokenWhileTheSelectionIsUnknown(t *testing.T) {
 	s.rule.say(s.team, victim, selection.Result{Why: "cannot be selected: the set does not exist"})
 	account := s.Account(victim, "reader", s.team)
 	token := s.Rotate(account)
+	s.Eventually("the cache has the account's token", func() string {
+		if cached, _, err := s.creds.accounts.Get(t.Context(), client.ObjectKeyFromObject(account)); isIncomplete(cached) {
+			return fmt.Sprintf("%v, %v", cached, err)
+		}
+		return ""
+	})
 	planted := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: s.team, Name: victim + "-reader", Labels: target.Labels(),
