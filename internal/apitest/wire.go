@@ -67,9 +67,9 @@ type Fault struct {
 	Message string
 	// Err fails the call without a response.
 	Err error
-	// AfterServer lets the server handle the call first, so that only the response is lost.
+	// AfterServer lets the server handle the call first, so that only the response is lost, or held back.
 	AfterServer bool
-	// Until holds the call back until it is closed.
+	// Until holds the call, or its response, back until it is closed.
 	Until <-chan struct{}
 }
 
@@ -259,6 +259,14 @@ func (t *tapped) RoundTrip(req *http.Request) (*http.Response, error) {
 		req.Body = io.NopCloser(bytes.NewReader(body))
 	}
 	fault := t.wire.record(call)
+	answers := fault.Status != 0 || fault.Err != nil // instead of the server
+	var resp *http.Response
+	if fault.AfterServer {
+		var err error
+		if resp, err = t.next.RoundTrip(req); err != nil {
+			return nil, err
+		}
+	}
 	if fault.Until != nil {
 		select {
 		case <-fault.Until:
@@ -266,14 +274,12 @@ func (t *tapped) RoundTrip(req *http.Request) (*http.Response, error) {
 			return nil, req.Context().Err()
 		}
 	}
-	if fault.Status == 0 && fault.Err == nil {
+	switch {
+	case !answers && resp == nil:
 		return t.next.RoundTrip(req)
-	}
-	if fault.AfterServer {
-		resp, err := t.next.RoundTrip(req)
-		if err != nil {
-			return nil, err
-		}
+	case !answers:
+		return resp, nil
+	case resp != nil:
 		if err := resp.Body.Close(); err != nil {
 			return nil, err
 		}

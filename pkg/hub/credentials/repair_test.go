@@ -13,8 +13,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	authv1beta1 "open-cluster-management.io/managed-serviceaccount/apis/authentication/v1beta1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/target"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 )
@@ -86,6 +88,58 @@ func TestACopyIsRepaired(t *testing.T) {
 			s.settled()
 			s.wire.Reset()
 			s.wire.Quiet(s.T, quietly, "after the repair")
+		})
+	}
+}
+
+// TestACopyIsRepairedThatChangesWhileItIsWritten: another client changes a new copy before the manager has the
+// answer of the API server. Then the manager's watch has shown that already, and shows nothing more.
+func TestACopyIsRepairedThatChangesWhileItIsWritten(t *testing.T) {
+	for name, harm := range map[string]func(s *scene, c *corev1.Secret){
+		"deleted": func(s *scene, c *corev1.Secret) { s.MustDelete(c) },
+		"no labels": func(s *scene, c *corev1.Secret) {
+			apitest.Edit(s.world, c, func(c *corev1.Secret) { c.Labels = nil })
+		},
+		"no annotations": func(s *scene, c *corev1.Secret) {
+			apitest.Edit(s.world, c, func(c *corev1.Secret) { c.Annotations = nil })
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t)
+			answers := make(chan struct{})
+			s.wire.Fail(func(call apitest.Call) apitest.Fault {
+				if call.Method != http.MethodPost || call.Resource != "secrets" {
+					return apitest.Fault{}
+				}
+				return apitest.Fault{AfterServer: true, Until: answers}
+			})
+			token := s.Rotate(s.Account(s.cluster, "writer", s.team))
+			copied := s.holds(s.team, s.cluster, "writer", token)
+			key := client.ObjectKeyFromObject(copied)
+			shown := func(want string) {
+				t.Helper()
+				s.Eventually("the manager's watch shows version "+want, func() string {
+					if got := s.seenVersion(key); got != want {
+						return "it shows version " + got
+					}
+					return ""
+				})
+			}
+			shown(copied.ResourceVersion)
+			harm(s, copied)
+			shown("")
+			s.wire.Fail(nil)
+			close(answers)
+			s.Eventually("the copy is repaired", func() string {
+				got := s.world.copied(s.team, s.cluster, "writer")
+				switch {
+				case got == nil:
+					return "it is gone"
+				case string(got.Data["token"]) != token || got.Annotations[contract.AnnotationSourceAccount] != "writer":
+					return fmt.Sprintf("annotations %v", got.Annotations)
+				}
+				return cmp.Diff(target.Labels(), got.Labels)
+			})
 		})
 	}
 }

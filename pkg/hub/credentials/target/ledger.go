@@ -20,6 +20,7 @@ type Ledger struct {
 	byAccount   kube.SetIndex[types.NamespacedName, types.NamespacedName] // copies by account
 	byCluster   kube.SetIndex[string, types.NamespacedName]               // accounts by cluster
 	byNamespace kube.SetIndex[string, types.NamespacedName]               // copies by namespace
+	shown       map[string]string                                         // last resource version by followed namespace
 }
 
 // copyState is what is known about one copy.
@@ -51,6 +52,7 @@ func NewLedger() *Ledger {
 		byAccount:   kube.SetIndex[types.NamespacedName, types.NamespacedName]{},
 		byCluster:   kube.SetIndex[string, types.NamespacedName]{},
 		byNamespace: kube.SetIndex[string, types.NamespacedName]{},
+		shown:       map[string]string{},
 	}
 }
 
@@ -111,12 +113,21 @@ func (s *copyState) isHeld() bool { return s.seen != nil && isHeld(s.seen) }
 
 func isHeld(meta *metav1.PartialObjectMetadata) bool { return len(meta.Finalizers) > 0 }
 
-// wrote records what this process wrote, or read and found in its desired state.
+// wrote records what this process wrote, or read and found in its desired state. Another client may have changed
+// or deleted it meanwhile: the follower has then shown that already, and shows nothing more.
 func (l *Ledger) wrote(account, secret types.NamespacedName, v version, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s := l.state(account, secret)
+	if last := l.shown[secret.Namespace]; last != "" && kube.IsNewer(last, v.resourceVersion) && !s.shows(v) {
+		v.resourceVersion = ""
+	}
 	s.own, s.at, s.deleted, s.unsure = v, now, "", false
+}
+
+// shows reports whether a follower shows a version, or a later one of the same copy.
+func (s *copyState) shows(v version) bool {
+	return s.seen != nil && s.seen.UID == v.uid && !kube.IsNewer(v.resourceVersion, s.seen.ResourceVersion)
 }
 
 // mayHaveWritten records that a failed request may have created a copy.
@@ -181,6 +192,7 @@ func (l *Ledger) See(meta *metav1.PartialObjectMetadata) []types.NamespacedName 
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.shown[meta.Namespace] = meta.ResourceVersion
 	s := l.states[secret]
 	if s != nil && s.seen != nil && kube.IsNewer(s.seen.ResourceVersion, meta.ResourceVersion) {
 		s.own = version{} // the hub was restored from a backup, which may not have what was written
@@ -209,6 +221,7 @@ func (l *Ledger) Vanish(meta *metav1.PartialObjectMetadata) []types.NamespacedNa
 	secret := types.NamespacedName{Namespace: meta.Namespace, Name: meta.Name}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.shown[meta.Namespace] = meta.ResourceVersion
 	s := l.states[secret]
 	if s == nil {
 		return nil
@@ -232,6 +245,7 @@ func (l *Ledger) Vanish(meta *metav1.PartialObjectMetadata) []types.NamespacedNa
 func (l *Ledger) lost(namespace string) []types.NamespacedName {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	delete(l.shown, namespace)
 	var accounts []types.NamespacedName
 	for _, secret := range l.byNamespace.Members(namespace) {
 		accounts = append(accounts, l.states[secret].account)

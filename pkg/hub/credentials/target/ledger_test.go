@@ -29,6 +29,11 @@ func TestLedger(t *testing.T) {
 		meta.Annotations = nil
 		return meta
 	}
+	other := func(version string) *metav1.PartialObjectMetadata {
+		meta := unlabelled("w", version)
+		meta.Name = "other"
+		return meta
+	}
 	wrote := func(uid, rv string) func(*Ledger) []types.NamespacedName {
 		return func(l *Ledger) []types.NamespacedName {
 			l.wrote(account, secret, version{uid: types.UID(uid), resourceVersion: rv}, now)
@@ -80,6 +85,16 @@ func TestLedger(t *testing.T) {
 			vanish(shown("u", "5"))}, want: unread, copy: true, count: 1, look: true},
 		"its annotations taken off": {steps: steps{wrote("u", "5"), see(shown("u", "5")),
 			see(unlabelled("u", "6"))}, want: unread, copy: true, count: 1, look: true},
+		"its label removed before the answer comes": {steps: steps{see(shown("u", "5")),
+			vanish(shown("u", "6")), wrote("u", "5")}, want: unread, copy: true, count: 1},
+		"its annotations taken off before the answer comes": {steps: steps{see(shown("u", "5")),
+			see(unlabelled("u", "6")), wrote("u", "5")}, want: unread, copy: true, count: 1},
+		"recreated by another client before the answer comes": {steps: steps{see(shown("u", "5")),
+			see(shown("v", "7")), wrote("u", "5")}, want: unread, copy: true, count: 1},
+		"written anew after its label was removed": {steps: steps{see(shown("u", "5")), vanish(shown("u", "6")),
+			wrote("u", "7")}, want: trusted, copy: true, count: 1},
+		"written, and another copy shown that is older": {steps: steps{see(other("4")), wrote("u", "5")},
+			want: trusted, copy: true, count: 1},
 		"deleted by us, and still shown": {steps: steps{wrote("u", "5"), see(shown("u", "5")), deleted("u")},
 			want: absent, count: 1},
 		"deleted by us, and shown for too long": {steps: steps{wrote("u", "5"), see(shown("u", "5")), deleted("u")},
