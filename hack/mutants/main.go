@@ -159,7 +159,7 @@ var reasons = []reason{
 		implied, "slices that are taken for unfinished only keep a profile for longer, at most two minutes"},
 	{`confirmDefinitions .result\.Going`, implied,
 		"while objects may be restored, the rule itself says Unknown, and the cache was filled from another CRD"},
-	{`needsFirstCopy|isPublished|isUnusable`, implied,
+	{`needsToken|isPublished|isUnusable`, implied,
 		"a right that is granted too early is withdrawn again, and rights are checked only in the end"},
 	{`grantsOf .p\.token != refused`, implied,
 		"the copies of a refused token are withdrawn, and so is the right to them"},

@@ -60,12 +60,13 @@ type observed struct {
 	again time.Duration
 }
 
-// needsFirstCopy reports whether the account has no copy and must have one, so that its token is about to be read.
-func (o observed) needsFirstCopy() bool {
+// needsToken reports whether the account's token is about to be read, for a first copy or, while the cache may be
+// older than the hub (lags), for any.
+func (o observed) needsToken(lags bool) bool {
 	isCopied := func(t observedTarget) bool { return t.copy.Present }
 	mayBeCopied := func(t observedTarget) bool { return !t.blocked && o.isPublished(t) }
 	return !o.current && !isUnusable(o.account, o.now) &&
-		!slices.ContainsFunc(o.targets, isCopied) && slices.ContainsFunc(o.targets, mayBeCopied)
+		(lags || !slices.ContainsFunc(o.targets, isCopied)) && slices.ContainsFunc(o.targets, mayBeCopied)
 }
 
 // isPublished reports whether there must be a copy in a namespace, unless the token itself forbids it.

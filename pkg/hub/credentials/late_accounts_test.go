@@ -201,6 +201,54 @@ func TestNoRightIsGrantedForAnAccountThatIsGone(t *testing.T) {
 	}
 }
 
+// TestNoRightIsGrantedForACopyThatALaggingCacheShows: as above, but the cache of a manager that has just started
+// also shows a copy of the account's token.
+func TestNoRightIsGrantedForACopyThatALaggingCacheShows(t *testing.T) {
+	w := newWorld(t)
+	c, team := w.cluster(w.Name("c")), w.team()
+	w.MustCreate(leftover(c, team, w.publish(team, c)), &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: targetRole, Labels: target.Labels()},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: targetRole},
+		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: managerNamespace, Name: managerName}},
+	})
+	account := w.Account(c, "reader", team)
+	w.Rotate(account)
+	ahead, caughtUp := make(chan struct{}), make(chan struct{})
+	asksHowFar := func(call apitest.Call) bool {
+		return call.Resource == "customresourcedefinitions" && call.Query.Get("limit") == "1"
+	}
+	w.wire.Fail(func(call apitest.Call) apitest.Fault {
+		if asksHowFar(call) || readsAccount(call) {
+			return apitest.Fault{Until: ahead}
+		}
+		return lateEvents(call, caughtUp)
+	})
+	w.start()
+	w.Eventually("the accounts are listed, and the manager asks how far the API server is", func() string {
+		if !slices.ContainsFunc(w.wire.Calls(), asksHowFar) {
+			return "it does not ask"
+		}
+		return ""
+	})
+	w.MustDelete(account)
+	close(ahead)
+	w.Eventually("the account is read live", func() string {
+		if !slices.ContainsFunc(w.wire.Calls(), readsAccount) {
+			return "it is not"
+		}
+		return ""
+	})
+	w.wire.Quiet(t, quietly, "for an account that is gone")
+	close(caughtUp)
+	w.hasNoCopy(team, c, "reader")
+	w.bound(team, targetRole, false)
+	for _, write := range w.wire.Writes("rolebindings") {
+		if write.Method == http.MethodPost {
+			t.Errorf("a right was granted: %s", write)
+		}
+	}
+}
+
 // TestAnAccountIsReadLiveOnce: retries and later copies read it from the cache.
 func TestAnAccountIsReadLiveOnce(t *testing.T) {
 	s := newScene(t)

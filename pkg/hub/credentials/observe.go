@@ -72,7 +72,7 @@ func (r *Reconciler) observe(
 	if o.account != nil {
 		o.finding, o.current = r.tokens.Current(key, source.ReferenceOf(o.account), now)
 	}
-	if !acting || !o.needsFirstCopy() {
+	if !acting || !o.needsToken(lags || o.restoring) {
 		return o, nil
 	}
 	if granted, err := r.grants.Exists(ctx, grants.Source(key.Namespace)); err != nil || granted {
@@ -82,7 +82,7 @@ func (r *Reconciler) observe(
 	return o, nil
 }
 
-// confirm reads an account live before a right is granted for its first copy: the cache may still have the account
+// confirm reads an account live before a right is granted to its token: the cache may still have the account
 // of an earlier registration of its cluster. If it cannot be read, it is unknown whether a copy may exist.
 func (r *Reconciler) confirm(ctx context.Context, o *observed) {
 	account, err := source.Read(ctx, r.mgr.GetAPIReader(), o.key)
