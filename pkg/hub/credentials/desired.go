@@ -64,9 +64,11 @@ type observed struct {
 // older than the hub (lags), for any.
 func (o observed) needsToken(lags bool) bool {
 	isCopied := func(t observedTarget) bool { return t.copy.Present }
-	mayBeCopied := func(t observedTarget) bool { return !t.blocked && o.isPublished(t) }
+	isNeeded := func(t observedTarget) bool {
+		return !t.blocked && o.isPublished(t) || lags && isCopied(t) && decideTarget(o, t).needsCopy()
+	}
 	return !o.current && !isUnusable(o.account, o.now) &&
-		(lags || !slices.ContainsFunc(o.targets, isCopied)) && slices.ContainsFunc(o.targets, mayBeCopied)
+		(lags || !slices.ContainsFunc(o.targets, isCopied)) && slices.ContainsFunc(o.targets, isNeeded)
 }
 
 // isPublished reports whether there must be a copy in a namespace, unless the token itself forbids it.

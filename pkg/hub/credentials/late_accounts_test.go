@@ -204,48 +204,74 @@ func TestNoRightIsGrantedForAnAccountThatIsGone(t *testing.T) {
 // TestNoRightIsGrantedForACopyThatALaggingCacheShows: as above, but the cache of a manager that has just started
 // also shows a copy of the account's token.
 func TestNoRightIsGrantedForACopyThatALaggingCacheShows(t *testing.T) {
-	w := newWorld(t)
-	c, team := w.cluster(w.Name("c")), w.team()
-	w.MustCreate(leftover(c, team, w.publish(team, c)), &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: targetRole, Labels: target.Labels()},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: targetRole},
-		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: managerNamespace, Name: managerName}},
-	})
-	account := w.Account(c, "reader", team)
-	w.Rotate(account)
-	ahead, caughtUp := make(chan struct{}), make(chan struct{})
-	asksHowFar := func(call apitest.Call) bool {
-		return call.Resource == "customresourcedefinitions" && call.Query.Get("limit") == "1"
-	}
-	w.wire.Fail(func(call apitest.Call) apitest.Fault {
-		if asksHowFar(call) || readsAccount(call) {
-			return apitest.Fault{Until: ahead}
-		}
-		return lateEvents(call, caughtUp)
-	})
-	w.start()
-	w.Eventually("the accounts are listed, and the manager asks how far the API server is", func() string {
-		if !slices.ContainsFunc(w.wire.Calls(), asksHowFar) {
-			return "it does not ask"
-		}
-		return ""
-	})
-	w.MustDelete(account)
-	close(ahead)
-	w.Eventually("the account is read live", func() string {
-		if !slices.ContainsFunc(w.wire.Calls(), readsAccount) {
-			return "it is not"
-		}
-		return ""
-	})
-	w.wire.Quiet(t, quietly, "for an account that is gone")
-	close(caughtUp)
-	w.hasNoCopy(team, c, "reader")
-	w.bound(team, targetRole, false)
-	for _, write := range w.wire.Writes("rolebindings") {
-		if write.Method == http.MethodPost {
-			t.Errorf("a right was granted: %s", write)
-		}
+	for name, is := range map[string]struct {
+		selected   selection.Result
+		unreadable bool
+	}{
+		"the account was deleted":                     {selected: selection.Result{Answer: selection.Yes}},
+		"the account was deleted, the rule waits":     {selected: selection.Result{Why: "awaits a decision"}},
+		"the hub does not say if it exists":           {selected: selection.Result{Answer: selection.Yes}, unreadable: true},
+		"the hub does not say it, and the rule waits": {selected: selection.Result{Why: "awaits"}, unreadable: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			c, team := w.cluster(w.Name("c")), w.team()
+			w.MustCreate(leftover(c, team, w.publish(team, c)), &rbacv1.RoleBinding{
+				ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: targetRole, Labels: target.Labels()},
+				RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: targetRole},
+				Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: managerNamespace, Name: managerName}},
+			})
+			w.rule.say(team, c, is.selected)
+			account := w.Account(c, "reader", team)
+			token := w.Rotate(account)
+			ahead, caughtUp := make(chan struct{}), make(chan struct{})
+			asksHowFar := func(call apitest.Call) bool {
+				return call.Resource == "customresourcedefinitions" && call.Query.Get("limit") == "1"
+			}
+			w.wire.Fail(func(call apitest.Call) apitest.Fault {
+				switch {
+				case readsAccount(call) && is.unreadable:
+					return apitest.Fault{Until: ahead, Status: http.StatusInternalServerError, Reason: "InternalError"}
+				case readsAccount(call), asksHowFar(call):
+					return apitest.Fault{Until: ahead}
+				default:
+					return lateEvents(call, caughtUp)
+				}
+			})
+			w.start()
+			called := func(what string, matches func(apitest.Call) bool) {
+				t.Helper()
+				w.Eventually(what, func() string {
+					if !slices.ContainsFunc(w.wire.Calls(), matches) {
+						return "it is not"
+					}
+					return ""
+				})
+			}
+			called("the accounts are listed, and the manager asks how far the API server is", asksHowFar)
+			if is.unreadable {
+				apitest.Edit(w, account, func(a *authv1beta1.ManagedServiceAccount) { a.Labels["changed"] = "since" })
+			} else {
+				w.MustDelete(account)
+			}
+			close(ahead)
+			called("the account is read live", readsAccount)
+			w.wire.Quiet(t, quietly, "for an account that may be gone")
+			close(caughtUp)
+			w.wire.Fail(nil)
+			w.rule.say(team, c, selection.Result{Answer: selection.Yes})
+			if is.unreadable {
+				w.holds(team, c, "reader", token)
+				return
+			}
+			w.hasNoCopy(team, c, "reader")
+			w.bound(team, targetRole, false)
+			for _, write := range w.wire.Writes("rolebindings") {
+				if write.Method == http.MethodPost {
+					t.Errorf("a right was granted: %s", write)
+				}
+			}
+		})
 	}
 }
 

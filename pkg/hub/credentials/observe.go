@@ -83,7 +83,8 @@ func (r *Reconciler) observe(
 }
 
 // confirm reads an account live before a right is granted to its token: the cache may still have the account
-// of an earlier registration of its cluster. If it cannot be read, it is unknown whether a copy may exist.
+// of an earlier registration of its cluster. If it cannot be read, it is unknown whether a copy may exist, and
+// those that do are left as they are.
 func (r *Reconciler) confirm(ctx context.Context, o *observed) {
 	account, err := source.Read(ctx, r.mgr.GetAPIReader(), o.key)
 	switch {
@@ -92,6 +93,9 @@ func (r *Reconciler) confirm(ctx context.Context, o *observed) {
 			if t := &o.targets[i]; o.isPublished(*t) {
 				t.err, t.selection = err, selection.Result{}
 			}
+		}
+		if len(r.ledger.NamespacesOf(o.key)) > 0 {
+			o.restoring, o.known = true, false
 		}
 	case account == nil || account.UID != o.account.UID || account.DeletionTimestamp != nil:
 		o.restoring, o.known, o.again = true, false, kube.Sooner(o.again, selection.LagRecheck)

@@ -86,6 +86,7 @@ func (f *Followers) Unfollow(namespace string) {
 	if found != nil {
 		found.cancel()
 		<-found.ended
+		f.ledger.unfollowed(namespace)
 	}
 }
 

@@ -20,7 +20,7 @@ type Ledger struct {
 	byAccount   kube.SetIndex[types.NamespacedName, types.NamespacedName] // copies by account
 	byCluster   kube.SetIndex[string, types.NamespacedName]               // accounts by cluster
 	byNamespace kube.SetIndex[string, types.NamespacedName]               // copies by namespace
-	shown       map[string]string                                         // last resource version by followed namespace
+	shown       map[string]string                                         // last resource version, by followed namespace
 }
 
 // copyState is what is known about one copy.
@@ -119,15 +119,15 @@ func (l *Ledger) wrote(account, secret types.NamespacedName, v version, now time
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s := l.state(account, secret)
-	if last := l.shown[secret.Namespace]; last != "" && kube.IsNewer(last, v.resourceVersion) && !s.shows(v) {
+	if last := l.shown[secret.Namespace]; last != "" && !kube.IsNewer(v.resourceVersion, last) && !s.shows(v) {
 		v.resourceVersion = ""
 	}
 	s.own, s.at, s.deleted, s.unsure = v, now, "", false
 }
 
-// shows reports whether a follower shows a version, or a later one of the same copy.
+// shows reports whether a follower shows a version, or a later one.
 func (s *copyState) shows(v version) bool {
-	return s.seen != nil && s.seen.UID == v.uid && !kube.IsNewer(v.resourceVersion, s.seen.ResourceVersion)
+	return s.seen != nil && !kube.IsNewer(v.resourceVersion, s.seen.ResourceVersion)
 }
 
 // mayHaveWritten records that a failed request may have created a copy.
@@ -245,13 +245,19 @@ func (l *Ledger) Vanish(meta *metav1.PartialObjectMetadata) []types.NamespacedNa
 func (l *Ledger) lost(namespace string) []types.NamespacedName {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.shown, namespace)
 	var accounts []types.NamespacedName
 	for _, secret := range l.byNamespace.Members(namespace) {
 		accounts = append(accounts, l.states[secret].account)
 		l.drop(secret)
 	}
 	return accounts
+}
+
+// unfollowed records that no follower shows the copies of a namespace any more.
+func (l *Ledger) unfollowed(namespace string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.shown, namespace)
 }
 
 // SeenIn returns the copies that followers showed in a namespace.

@@ -51,6 +51,7 @@ func TestLedger(t *testing.T) {
 	}
 	unsure := func(l *Ledger) []types.NamespacedName { l.mayHaveWritten(account, secret, now); return nil }
 	doubted := func(l *Ledger) []types.NamespacedName { l.doubts(secret); return nil }
+	unfollowed := func(l *Ledger) []types.NamespacedName { l.unfollowed("team"); return nil }
 	gone := func(l *Ledger) []types.NamespacedName { l.gone(account, secret, now); return nil }
 	type steps = []func(*Ledger) []types.NamespacedName
 	absent, unread, trusted := Known{}, Known{Present: true}, Known{Present: true, trusted: true}
@@ -89,12 +90,16 @@ func TestLedger(t *testing.T) {
 			vanish(shown("u", "6")), wrote("u", "5")}, want: unread, copy: true, count: 1},
 		"its annotations taken off before the answer comes": {steps: steps{see(shown("u", "5")),
 			see(unlabelled("u", "6")), wrote("u", "5")}, want: unread, copy: true, count: 1},
-		"recreated by another client before the answer comes": {steps: steps{see(shown("u", "5")),
-			see(shown("v", "7")), wrote("u", "5")}, want: unread, copy: true, count: 1},
+		"deleted before the answer comes, which only a list tells": {steps: steps{see(shown("u", "5")),
+			vanish(shown("u", "5")), wrote("u", "5")}, want: unread, copy: true, count: 1},
 		"written anew after its label was removed": {steps: steps{see(shown("u", "5")), vanish(shown("u", "6")),
 			wrote("u", "7")}, want: trusted, copy: true, count: 1},
-		"written, and another copy shown that is older": {steps: steps{see(other("4")), wrote("u", "5")},
+		"written while a list shows others first": {steps: steps{see(other("6")), wrote("u", "5"), see(shown("u", "5"))},
+			want: unread, copy: true, count: 1, look: true},
+		"then read": {steps: steps{see(other("6")), wrote("u", "5"), see(shown("u", "5")), wrote("u", "5")},
 			want: trusted, copy: true, count: 1},
+		"written after the namespace was followed no more": {steps: steps{see(other("6")), unfollowed,
+			wrote("u", "5")}, want: trusted, copy: true, count: 1},
 		"deleted by us, and still shown": {steps: steps{wrote("u", "5"), see(shown("u", "5")), deleted("u")},
 			want: absent, count: 1},
 		"deleted by us, and shown for too long": {steps: steps{wrote("u", "5"), see(shown("u", "5")), deleted("u")},
