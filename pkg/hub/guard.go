@@ -34,15 +34,17 @@ func (g profileGuard) verdict(ctx context.Context) (profiles.Verdict, error) {
 	if err != nil {
 		return profiles.Verdict{}, err
 	}
-	kept, why, err := uninstall.ProfilesKept(ctx, g.reader)
+	kept, err := uninstall.ProfilesKept(ctx, g.reader)
 	switch {
 	case err != nil:
 		return profiles.Verdict{}, err
 	case !gate.Allowed:
 		isUpstreams := gate.Reason == contract.ReasonUpstreamGateOn
-		return profiles.Verdict{Reason: gate.Reason, Message: gate.Message, Access: isUpstreams && !kept}, nil
-	case kept:
-		return profiles.Verdict{Reason: contract.ReasonProfilesKept, Message: why}, nil
+		return profiles.Verdict{Reason: gate.Reason, Message: gate.Message, Access: isUpstreams && kept.Why == ""}, nil
+	case kept.Why != "":
+		return profiles.Verdict{
+			Reason: contract.ReasonProfilesKept, Message: kept.Why, IsTransient: kept.Missing,
+		}, nil
 	default:
 		return profiles.Verdict{Allowed: true}, nil
 	}

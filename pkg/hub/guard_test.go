@@ -5,9 +5,12 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory/profiles"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/upstream"
 )
@@ -28,12 +31,18 @@ func TestProfileGuard(t *testing.T) {
 	for name, test := range map[string]struct {
 		gate        saidByGate
 		annotations map[string]string
+		missing     bool
 		want        profiles.Verdict
 	}{
 		"nothing forbids it": {gate: saidByGate{Allowed: true}, want: profiles.Verdict{Allowed: true}},
 		"profiles are kept by an uninstallation": {
 			gate: saidByGate{Allowed: true}, annotations: kept,
 			want: profiles.Verdict{Reason: "ProfilesKept", Message: why},
+		},
+		"the addon is not installed, or it is about to be recreated": {
+			gate: saidByGate{Allowed: true}, missing: true,
+			want: profiles.Verdict{Reason: "ProfilesKept", IsTransient: true, Message: `there is no ` +
+				`ClusterManagementAddOn "cluster-inventory", so the addon is not installed, and profiles stay as they are`},
 		},
 		"upstream writes them, except access providers": {
 			gate: on, want: profiles.Verdict{Reason: "UpstreamGateOn", Message: "it is on", Access: true},
@@ -48,6 +57,9 @@ func TestProfileGuard(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			definition := apitest.Getter(func(_ client.ObjectKey, into client.Object) error {
+				if test.missing {
+					return apierrors.NewNotFound(schema.GroupResource{}, contract.AddonName)
+				}
 				into.SetAnnotations(test.annotations)
 				return nil
 			})

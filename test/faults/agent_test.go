@@ -145,6 +145,7 @@ func TestPlansOfTheAgentHaveItsStories(t *testing.T) {
 	want := []string{
 		"properties unserved clusterclaims.cluster.open-cluster-management.io",
 		"properties recreated clusterclaims.cluster.open-cluster-management.io",
+		"properties recreated-10s clusterclaims.cluster.open-cluster-management.io",
 		"properties unserved clusterproperties.about.k8s.io",
 	}
 	if diff := cmp.Diff(want, ofAPI); diff != "" {

@@ -16,6 +16,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
@@ -30,10 +32,18 @@ const (
 	// recreated deletes the CRD with all objects and creates it again. Then the objects of others
 	// are restored, with their status.
 	recreated proxy.Kind = "recreated"
+	// recreated10s does so ten seconds after the CRD was gone.
+	recreated10s proxy.Kind = "recreated-10s"
 )
 
-// ofAPIs are all of them.
-var ofAPIs = []proxy.Kind{unserved, recreated}
+// ofAPIs are all of them, ofRecreated those that delete the CRD.
+var (
+	ofAPIs      = append([]proxy.Kind{unserved}, ofRecreated...)
+	ofRecreated = []proxy.Kind{recreated, recreated10s}
+)
+
+// goneFor is for how long the CRD is gone.
+var goneFor = map[proxy.Kind]time.Duration{recreated10s: 10 * time.Second}
 
 const (
 	// unservedFor is how long a kind is not served.
@@ -50,6 +60,8 @@ type api struct {
 	// mayGo reports whether the oracles can tell, in a story with this reference, what is wrong
 	// after all objects of the kind have gone.
 	mayGo func(ref reference) bool
+	// ocms is true of a kind with which Open Cluster Management's components take away what depends on it.
+	ocms bool
 }
 
 const (
@@ -57,13 +69,24 @@ const (
 	configurations = "managedproxyconfigurations.proxy.open-cluster-management.io"
 )
 
-func always(reference) bool { return true }
-func never(reference) bool  { return false }
+func always(reference) bool                { return true }
+func never(reference) bool                 { return false }
+func inEvery(state map[string]string) bool { return len(state) > 0 }
 
 // isPublished is true of states with what consumers see.
 func isPublished(state map[string]string) bool {
 	pairs, _ := shown(state)
 	return len(pairs) > 0
+}
+
+// isReferred is true of states with references, which follow Placements.
+func isReferred(state map[string]string) bool {
+	for id := range state {
+		if strings.HasPrefix(id, references+" ") {
+			return true
+		}
+	}
+	return false
 }
 
 // profilesMayGo excludes stories that take a profile and create it again, or in which another
@@ -91,14 +114,7 @@ func staysPublished(ref reference) bool {
 // apis are those of a hub.
 var apis = []api{
 	{crd: profiles, mayGo: profilesMayGo, matters: isPublished},
-	{crd: references, mayGo: never, matters: func(state map[string]string) bool {
-		for id := range state {
-			if strings.HasPrefix(id, references+" ") {
-				return true
-			}
-		}
-		return false
-	}},
+	{crd: references, mayGo: never, matters: isReferred},
 	{crd: accounts, mayGo: always, matters: func(state map[string]string) bool {
 		_, copies := shown(state)
 		return len(copies) > 0
@@ -111,7 +127,17 @@ var apis = []api{
 		}
 		return false
 	}},
+	{crd: clusterGroup("managedclusters"), mayGo: always, matters: inEvery, ocms: true},
+	{crd: clusterGroup("managedclustersets"), mayGo: always, matters: inEvery, ocms: true},
+	{crd: clusterGroup("managedclustersetbindings"), mayGo: always, matters: inEvery, ocms: true},
+	{crd: clusterGroup("placements"), mayGo: always, matters: isReferred, ocms: true},
+	{crd: clusterGroup("placementdecisions"), mayGo: always, matters: isReferred, ocms: true},
+	{crd: addonGroup("managedclusteraddons"), mayGo: always, matters: inEvery, ocms: true},
+	{crd: addonGroup("clustermanagementaddons"), mayGo: always, matters: inEvery, ocms: true},
 }
+
+func clusterGroup(kind string) string { return kind + "." + clusterv1.GroupName }
+func addonGroup(kind string) string   { return kind + "." + addonv1beta1.GroupName }
 
 // apiPlans are the plans of a story for faults of some APIs and their CRDs.
 func apiPlans(name string, ref reference, apis []api) []plan {
@@ -119,7 +145,7 @@ func apiPlans(name string, ref reference, apis []api) []plan {
 	for _, of := range apis {
 		if of.matters(ref.before) || of.matters(ref.after) {
 			for _, kind := range slices.Concat(ofAPIs, ofUpdates) {
-				if kind == recreated && !of.mayGo(ref) || slices.Contains(ofUpdates, kind) && !slices.Contains(updated, of.crd) {
+				if slices.Contains(ofRecreated, kind) && !of.mayGo(ref) || slices.Contains(ofUpdates, kind) && !slices.Contains(updated, of.crd) {
 					continue
 				}
 				all = append(all, plan{story: name, fault: proxy.Fault{Kind: kind, Key: proxy.Key{Resource: of.crd}}})
@@ -199,8 +225,9 @@ func (r *running) unserve(tb testing.TB, crd string) error {
 }
 
 // recreate plays the story while the CRD of a kind is deleted with all objects and created again.
-func (r *running) recreate(tb testing.TB, crd string) error {
+func (r *running) recreate(tb testing.TB, fault proxy.Fault) error {
 	tb.Helper()
+	crd := fault.Key.Resource
 	by := r.lane.past(tb)
 	see := r.lane.sight.close(crd)
 	defer see()
@@ -213,7 +240,10 @@ func (r *running) recreate(tb testing.TB, crd string) error {
 		r.lost = append(r.lost, crd+" "+object.GetNamespace()+"/"+object.GetName())
 	}
 	return r.meanwhile(crd, see, func(ctx context.Context) error {
-		err := by.recreate(ctx, definition)
+		if err := by.awaitGone(ctx, crd); err != nil {
+			return err
+		}
+		err := errors.Join(pause(ctx, goneFor[fault.Kind]), by.recreate(ctx, definition))
 		if err != nil {
 			return err
 		}
@@ -317,6 +347,17 @@ func (a admin) remove(ctx context.Context, name string) (
 // isTerminating is true of the condition with which the API server refuses new objects.
 func isTerminating(condition apiextensionsv1.CustomResourceDefinitionCondition) bool {
 	return condition.Type == apiextensionsv1.Terminating && condition.Status == apiextensionsv1.ConditionTrue
+}
+
+// awaitGone waits until a CRD is gone with its objects.
+func (a admin) awaitGone(ctx context.Context, name string) error {
+	return a.insist(ctx, func(ctx context.Context) error {
+		err := a.Get(ctx, client.ObjectKey{Name: name}, &apiextensionsv1.CustomResourceDefinition{})
+		if err == nil {
+			err = errors.New("it is not gone yet")
+		}
+		return client.IgnoreNotFound(err)
+	})
 }
 
 // recreate creates a CRD again once it is gone.

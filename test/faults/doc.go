@@ -191,13 +191,17 @@
 // Faults of APIs (apis.go) are for kinds that the manager reads or writes and that come and go
 // with other components: ClusterProfiles, SIG-Multicluster's PlacementDecisions,
 // ManagedServiceAccounts and cluster-proxy's configuration, in stories whose states have objects
-// that are or depend on one. The administrator changes the CRD past the proxy:
+// that are or depend on one. In stories without Open Cluster Management's components, they are also
+// for the kinds by which clusters are chosen: clusters, sets, bindings, addons, the
+// ClusterManagementAddOn and, if there are references, Placements and their decisions. The
+// administrator changes the CRD past the proxy:
 //
 //   - unserved: for five seconds, no version is served, and the objects stay.
-//   - recreated: the CRD is deleted with all objects and created again at once. Then the
-//     administrator restores the objects of others with their status, as a tool for backups does,
-//     and gives the Secrets of restored accounts their new owner. The next plan has a new hub,
-//     because a manager that starts infers a restore from a CRD that is younger than others.
+//   - recreated: the CRD is deleted with all objects and created again at once (recreated-10s: ten
+//     seconds after all have gone). Then the administrator restores the objects of others with their
+//     status, as a tool for backups does, and gives the Secrets of restored accounts their new owner.
+//     The next plan has a new hub, because a manager that starts infers a restore from a CRD that is
+//     younger than others.
 //
 // The act begins meanwhile. Its own requests for the kind, and no others, wait until the fault is
 // over, so some stories have all of their act and others the rest of it afterward. What differs in

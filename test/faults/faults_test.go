@@ -32,8 +32,8 @@ var (
 )
 
 // slow are faults that TestSeeded leaves out, because their plans take long.
-var slow = slices.Concat(ofProcesses, ofClocks, ofUpdates, proxy.OfNamespaces,
-	[]proxy.Kind{recreated, proxy.Lagging60s})
+var slow = slices.Concat(ofProcesses, ofClocks, ofUpdates, ofRecreated, proxy.OfNamespaces,
+	[]proxy.Kind{proxy.Lagging60s})
 
 // open are plans with a finding that docs/reliability.md calls open, or that stays. TestSeeded leaves them
 // out, too.

@@ -142,7 +142,9 @@ func plansOf(s story, ref reference, apis ...api) []plan {
 			add(proxy.OfNamespaces, proxy.Key{Object: namespace})
 		}
 	}
-	return append(all, apiPlans(name, ref, apis)...)
+	return append(all, apiPlans(name, ref, slices.DeleteFunc(slices.Clone(apis), func(of api) bool {
+		return of.ocms && len(s.components) > 0
+	}))...)
 }
 
 // choose returns n of the plans, in an order that depends on the seed only. Kinds of faults

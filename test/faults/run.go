@@ -23,7 +23,7 @@ import (
 // may be retried after a minute, a manager that starts may wait a minute for objects to be
 // restored, and clients list again up to three minutes after a restart of the API server.
 func limitOf(kind proxy.Kind) time.Duration {
-	restarts := slices.Concat(proxy.OfNamespaces, proxy.OfStarts, []proxy.Kind{restarted, restored, recreated})
+	restarts := slices.Concat(proxy.OfNamespaces, proxy.OfStarts, ofRecreated, []proxy.Kind{restarted, restored})
 	if slices.Contains(restarts, kind) {
 		return apitest.RestartPatience
 	}
@@ -298,8 +298,8 @@ func (r *running) act(tb testing.TB, fault proxy.Fault) error {
 		r.outage(func() { r.lane.server.Snapshot(tb) })
 	case unserved:
 		return r.unserve(tb, fault.Key.Resource)
-	case recreated:
-		return r.recreate(tb, fault.Key.Resource)
+	case recreated, recreated10s:
+		return r.recreate(tb, fault)
 	case newVersion, newField:
 		return r.updateCRD(tb, fault)
 	default:

@@ -23,7 +23,6 @@ import (
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/manifesttest"
-	"open-cluster-management.io/cluster-inventory-addon/test/faults/proxy"
 )
 
 const (
@@ -57,12 +56,12 @@ var ofRegistration = []owned{
 // gate, and managed-serviceaccount's manager with its syncer, from a folder that "fleet
 // upstream" has filled. Both have one proxy, and end and start together.
 func upstreamWriter(folder string) writer {
-	return onHub(writer{
+	of := onHub(writer{
 		name:    upstreamName,
 		stories: upstreamStories(),
 		// Each of the two elects a leader of its own, after times of its own. Garbage collection
 		// deletes what a recreated kind's objects own.
-		without:          slices.Concat(ofLeaders, ofClocks, []proxy.Kind{recreated}),
+		without:          slices.Concat(ofLeaders, ofClocks, ofRecreated),
 		mayLackReference: true,
 		// A reset takes finalizers from clusters, so the controller does not clean up after them.
 		fresh: true,
@@ -83,6 +82,9 @@ func upstreamWriter(folder string) writer {
 		},
 		ready: func(r *running, _ map[string]string) bool { return r.isRegistered() },
 	})
+	// It takes away what depends on a kind whose CRD is gone.
+	of.apis = slices.DeleteFunc(slices.Clone(of.apis), func(a api) bool { return a.ocms })
+	return of
 }
 
 // upstreamStories are stories for a writer that copies the token of an account to every

@@ -55,7 +55,7 @@ func (s statusSource) Desired(ctx context.Context, cluster string) (*conditions.
 		return nil, nil // not known yet
 	}
 	if !verdict.Allowed {
-		return report.Blocked(verdict.Reason, verdict.Message), nil
+		return report.Blocked(verdict), nil
 	}
 	if !s.opts.Rule.Ready() {
 		return nil, nil

@@ -11,24 +11,32 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 )
 
+// Kept says whether every ClusterProfile must stay as it is because of an uninstallation.
+type Kept struct {
+	// Why is empty if they need not.
+	Why string
+	// Missing is true if there is no ClusterManagementAddOn, perhaps because it is being recreated.
+	Missing bool
+}
+
 // ProfilesKept reports whether every ClusterProfile must stay as it is because of an
-// uninstallation, and why. It is so while the ClusterManagementAddOn says so, and while
+// uninstallation. It is so while the ClusterManagementAddOn says so, and while
 // there is none: then the clusters' addons are deleted with it, which is not a decision
 // about the profiles. The reader is a cache of the ClusterManagementAddOn
 // contract.AddonName.
-func ProfilesKept(ctx context.Context, reader client.Reader) (kept bool, why string, err error) {
+func ProfilesKept(ctx context.Context, reader client.Reader) (Kept, error) {
 	definition := &addonv1beta1.ClusterManagementAddOn{}
-	err = reader.Get(ctx, client.ObjectKey{Name: contract.AddonName}, definition)
+	err := reader.Get(ctx, client.ObjectKey{Name: contract.AddonName}, definition)
 	switch {
 	case apierrors.IsNotFound(err):
-		return true, fmt.Sprintf("there is no ClusterManagementAddOn %q, so the addon is not installed, "+
-			"and profiles stay as they are", contract.AddonName), nil
+		return Kept{Missing: true, Why: fmt.Sprintf("there is no ClusterManagementAddOn %q, so the addon is not installed, "+
+			"and profiles stay as they are", contract.AddonName)}, nil
 	case err != nil:
-		return false, "", fmt.Errorf("reading ClusterManagementAddOn %q: %w", contract.AddonName, err)
+		return Kept{}, fmt.Errorf("reading ClusterManagementAddOn %q: %w", contract.AddonName, err)
 	case saysKeep(definition):
-		return true, fmt.Sprintf("ClusterManagementAddOn %q is annotated %s=true, so profiles stay as they are",
-			contract.AddonName, contract.AnnotationKeepProfiles), nil
+		return Kept{Why: fmt.Sprintf("ClusterManagementAddOn %q is annotated %s=true, so profiles stay as they are",
+			contract.AddonName, contract.AnnotationKeepProfiles)}, nil
 	default:
-		return false, "", nil
+		return Kept{}, nil
 	}
 }

@@ -43,6 +43,9 @@ type Verdict struct {
 	Reason  string
 	Message string
 
+	// IsTransient is true if that often ends by itself, so that the condition waits.
+	IsTransient bool
+
 	// Access allows writing access providers to existing profiles although nothing else may
 	// be written: the writer of the rest leaves them alone.
 	Access bool

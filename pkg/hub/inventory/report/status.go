@@ -211,19 +211,25 @@ func problemsOf(byNamespace map[string]Outcome, of func(Outcome) []string) []str
 
 // Blocked returns the condition while no profile may be written at all. An event announces
 // when upstream's gate begins to forbid writing.
-func Blocked(reason, message string) *conditions.Desired {
-	return &conditions.Desired{
+func Blocked(by profiles.Verdict) *conditions.Desired {
+	condition := &conditions.Desired{
 		Status:  metav1.ConditionFalse,
-		Reason:  reason,
-		Message: kube.Shorten(message, maxMessageBytes),
-		Warn:    reason == contract.ReasonUpstreamGateOn || reason == contract.ReasonUpstreamGateUnknown,
+		Reason:  by.Reason,
+		Message: kube.Shorten(by.Message, maxMessageBytes),
+		Warn:    by.Reason == contract.ReasonUpstreamGateOn || by.Reason == contract.ReasonUpstreamGateUnknown,
 	}
+	if by.IsTransient {
+		condition.HoldBack = kube.LastingAfter
+	}
+	return condition
 }
 
 // Unserved returns the condition while the hub does not serve ClusterProfiles.
 func Unserved() *conditions.Desired {
 	const format = "The hub does not serve ClusterProfiles: the CustomResourceDefinition %s is missing."
-	missing := Blocked(contract.ReasonProfileAPIMissing, fmt.Sprintf(format, selection.ProfileCRD))
+	missing := Blocked(profiles.Verdict{
+		Reason: contract.ReasonProfileAPIMissing, Message: fmt.Sprintf(format, selection.ProfileCRD),
+	})
 	missing.HoldBack = transient
 	return missing
 }
