@@ -143,16 +143,28 @@ func addonGroup(kind string) string   { return kind + "." + addonv1beta1.GroupNa
 func apiPlans(name string, ref reference, apis []api) []plan {
 	var all []plan
 	for _, of := range apis {
-		if of.matters(ref.before) || of.matters(ref.after) {
-			for _, kind := range slices.Concat(ofAPIs, ofUpdates) {
-				if slices.Contains(ofRecreated, kind) && !of.mayGo(ref) || slices.Contains(ofUpdates, kind) && !slices.Contains(updated, of.crd) {
-					continue
-				}
+		if !of.matters(ref.before) && !of.matters(ref.after) {
+			continue
+		}
+		for _, kind := range slices.Concat(ofAPIs, ofUpdates) {
+			if of.mayHave(kind, ref) {
 				all = append(all, plan{story: name, fault: proxy.Fault{Kind: kind, Key: proxy.Key{Resource: of.crd}}})
 			}
 		}
 	}
 	return all
+}
+
+// mayHave reports whether a story with this reference has plans with a fault of the API.
+func (of api) mayHave(kind proxy.Kind, ref reference) bool {
+	switch {
+	case slices.Contains(ofRecreated, kind):
+		return of.mayGo(ref)
+	case slices.Contains(ofUpdates, kind):
+		return slices.Contains(updated, of.crd)
+	default:
+		return true
+	}
 }
 
 // gate makes requests for one kind wait. A story's own requests pass it, so that its steps with

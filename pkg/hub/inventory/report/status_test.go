@@ -15,6 +15,7 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/contract"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/conditions"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory/profiles"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/notices"
@@ -310,5 +311,16 @@ func TestNotes(t *testing.T) {
 				t.Errorf("notices (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// A ClusterManagementAddOn that is recreated must not cause writes of the status of every addon.
+func TestATransientVerdictIsHeldBack(t *testing.T) {
+	for isTransient, want := range map[bool]time.Duration{false: 0, true: 30 * time.Second} {
+		got := Blocked(profiles.Verdict{Reason: contract.ReasonProfilesKept, Message: "m", IsTransient: isTransient})
+		diff := cmp.Diff(&conditions.Desired{Status: "False", Reason: "ProfilesKept", Message: "m", HoldBack: want}, got)
+		if diff != "" {
+			t.Errorf("transient %t (-want +got):\n%s", isTransient, diff)
+		}
 	}
 }
