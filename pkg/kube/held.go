@@ -14,13 +14,18 @@ type Held[T comparable] struct {
 // counts, zero if none is pending. A wait without a value means that nothing was ever
 // found: it may be absent only for a moment.
 func (h *Held[T]) Settle(found T, now time.Time) (counts T, wait time.Duration) {
+	return h.SettleAfter(AbsenceCounts, found, now)
+}
+
+// SettleAfter is Settle, but an absence counts only after the given time.
+func (h *Held[T]) SettleAfter(patience time.Duration, found T, now time.Time) (counts T, wait time.Duration) {
 	var gone T
 	if found != gone {
 		h.last = found
 		h.gone.Over(struct{}{})
 		return found, 0
 	}
-	if wait = h.gone.Left(struct{}{}, AbsenceCounts, now); wait == 0 {
+	if wait = h.gone.Left(struct{}{}, patience, now); wait == 0 {
 		h.last = gone
 	}
 	return h.last, wait

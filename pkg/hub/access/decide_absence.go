@@ -13,6 +13,7 @@ import (
 // absences hold back the absence of shared objects until it counts.
 type absences struct {
 	configurations kube.Held[*[]configuration]
+	apiWasGone     bool // since the relevant configuration was there
 	service        kube.Held[*corev1.Service]
 	secret         kube.Held[*corev1.Secret]
 }
@@ -33,7 +34,8 @@ func (a *absences) settle(o ClusterProxyOptions, facts proxyFacts, now time.Time
 
 // settleConfigurations holds back the absence of the relevant configuration, alone or with
 // its API. A new API is followed again, so that the objects of the old one are unknown for
-// a moment, and then missing until they are restored.
+// a moment, and then missing until they are restored. So if the API was gone, absence counts only
+// after the time that other objects have to be restored, too.
 func (a *absences) settleConfigurations(
 	o ClusterProxyOptions, facts proxyFacts, now time.Time,
 ) (proxyFacts, time.Duration) {
@@ -50,7 +52,12 @@ func (a *absences) settleConfigurations(
 		if facts.served && slices.ContainsFunc(facts.configurations, isTheOne) {
 			found = &facts.configurations
 		}
-		last, wait = a.configurations.Settle(found, now)
+		patience := kube.AbsenceCounts
+		a.apiWasGone = found == nil && (a.apiWasGone || !facts.served)
+		if a.apiWasGone && a.configurations.Any() {
+			patience = watch.RestoreTime
+		}
+		last, wait = a.configurations.SettleAfter(patience, found, now)
 	}
 	switch {
 	case last != nil:

@@ -45,7 +45,7 @@ func TestSharedObjectIsAbsentOnceAbsenceLasted(t *testing.T) {
 	emptyAPI := without(func(f *proxyFacts) { f.configurations = []configuration{} })
 	onlyOther := without(func(f *proxyFacts) { f.configurations = []configuration{other} })
 	forbidden := without(func(f *proxyFacts) { f.unknown, f.configurations = "may not be read", nil })
-	const lasts = 10 * time.Second
+	const lasts, restored = 10 * time.Second, time.Minute
 	const notFound = "was not found, which may be only for a moment"
 
 	tests := map[string]struct {
@@ -91,17 +91,28 @@ func TestSharedObjectIsAbsentOnceAbsenceLasted(t *testing.T) {
 		}},
 		"the API is replaced, and the configuration restored later": {steps: []step{
 			{0, all(), all(), 0},
-			{0, noAPI, all(), lasts},
-			{9 * time.Second, newAPI, all(), 0},
-			{time.Second, emptyAPI, all(), lasts},
-			{9 * time.Second, all(), all(), 0},
+			{0, noAPI, all(), restored},
+			{59 * time.Second, newAPI, all(), 0},
+			{time.Second, emptyAPI, all(), restored},
+			{59 * time.Second, all(), all(), 0},
+			{0, onlyOther, all(), lasts},
+		}},
+		"the API is replaced at once": {steps: []step{
+			{0, all(), all(), 0},
+			{0, newAPI, all(), 0},
+			{0, all(), all(), 0},
+		}},
+		"the API is gone": {steps: []step{
+			{0, all(), all(), 0},
+			{0, noAPI, all(), restored},
+			{restored, noAPI, noAPI, 0},
 		}},
 		"the API is replaced, and the configuration never restored": {steps: []step{
 			{0, all(), all(), 0},
-			{0, noAPI, all(), lasts},
+			{0, noAPI, all(), restored},
 			{9 * time.Second, newAPI, all(), 0},
-			{time.Second, emptyAPI, all(), lasts},
-			{lasts, emptyAPI, emptyAPI, 0},
+			{time.Second, emptyAPI, all(), restored},
+			{restored, emptyAPI, emptyAPI, 0},
 		}},
 		"the API may not be read any more: that is said": {steps: []step{
 			{0, all(), all(), 0},

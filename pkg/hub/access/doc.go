@@ -31,7 +31,8 @@
 // cluster-proxy's own feature gate for access providers is on, its entries belong to it.
 //
 // An object counts as absent once it has been missing for kube.AbsenceCounts (docs/architecture.md),
-// and is unknown for that time after the start. A change counts at once, and so do the
+// a configuration whose API was gone after watch.RestoreTime, and both are unknown for
+// kube.AbsenceCounts after the start. A change counts at once, and so do the
 // administrator's ConfigMaps.
 //
 // # How it works
