@@ -2,6 +2,7 @@ package journeys
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -35,10 +36,12 @@ func ManagerMetrics(ctx context.Context, t *testing.T) string {
 		apitest.Must(t, err)
 		url, as = "https://"+pod.Status.PodIP+":8080/metrics", scraper(ctx, t)
 	}
-	code, text := read(ctx, t, as, url)
-	if code != http.StatusOK {
-		t.Fatalf("%s: %d %s", url, code, text)
-	}
+	var text string
+	// On a busy machine, a connection may be reset. The next scrape is another one.
+	apitest.Within(t, Soon, "the manager serves metrics", func(ctx context.Context) (err error) {
+		text, err = read(ctx, as, url)
+		return err
+	})
 	return text
 }
 
@@ -75,15 +78,20 @@ func scraper(ctx context.Context, t *testing.T) *http.Client {
 	return as
 }
 
-// read returns the answer to a GET.
-func read(ctx context.Context, t *testing.T, as *http.Client, url string) (code int, text string) {
-	t.Helper()
+// read returns what a GET is answered with.
+func read(ctx context.Context, as *http.Client, url string) (text string, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
-	apitest.Must(t, err)
+	if err != nil {
+		return "", err
+	}
 	response, err := as.Do(request)
-	apitest.Must(t, err)
-	defer func() { _ = response.Body.Close() }()
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, response.Body.Close()) }()
 	body, err := io.ReadAll(response.Body)
-	apitest.Must(t, err)
-	return response.StatusCode, string(body)
+	if err == nil && response.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %d %s", url, response.StatusCode, body)
+	}
+	return string(body), err
 }
