@@ -11,6 +11,7 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/inventory/profiles"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/uninstall"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/upstream"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
 // profileGuard combines, for the inventory, everything that may forbid writing profiles.
@@ -42,9 +43,11 @@ func (g profileGuard) verdict(ctx context.Context) (profiles.Verdict, error) {
 		isUpstreams := gate.Reason == contract.ReasonUpstreamGateOn
 		return profiles.Verdict{Reason: gate.Reason, Message: gate.Message, Access: isUpstreams && kept.Why == ""}, nil
 	case kept.Why != "":
-		return profiles.Verdict{
-			Reason: contract.ReasonProfilesKept, Message: kept.Why, IsTransient: kept.Missing,
-		}, nil
+		verdict := profiles.Verdict{Reason: contract.ReasonProfilesKept, Message: kept.Why}
+		if kept.Missing {
+			verdict.HoldBack = kube.LastingAfter
+		}
+		return verdict, nil
 	default:
 		return profiles.Verdict{Allowed: true}, nil
 	}

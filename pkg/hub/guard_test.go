@@ -3,6 +3,7 @@ package hub
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -41,7 +42,7 @@ func TestProfileGuard(t *testing.T) {
 		},
 		"the addon is not installed, or it is about to be recreated": {
 			gate: saidByGate{Allowed: true}, missing: true,
-			want: profiles.Verdict{Reason: "ProfilesKept", IsTransient: true, Message: `there is no ` +
+			want: profiles.Verdict{Reason: "ProfilesKept", HoldBack: 30 * time.Second, Message: `there is no ` +
 				`ClusterManagementAddOn "cluster-inventory", so the addon is not installed, and profiles stay as they are`},
 		},
 		"upstream writes them, except access providers": {

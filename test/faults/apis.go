@@ -139,6 +139,11 @@ var apis = []api{
 func clusterGroup(kind string) string { return kind + "." + clusterv1.GroupName }
 func addonGroup(kind string) string   { return kind + "." + addonv1beta1.GroupName }
 
+// withoutOCMs leaves out the kinds of Open Cluster Management's.
+func withoutOCMs(apis []api) []api {
+	return slices.DeleteFunc(slices.Clone(apis), func(of api) bool { return of.ocms })
+}
+
 // apiPlans are the plans of a story for faults of some APIs and their CRDs.
 func apiPlans(name string, ref reference, apis []api) []plan {
 	var all []plan
@@ -252,10 +257,7 @@ func (r *running) recreate(tb testing.TB, fault proxy.Fault) error {
 		r.lost = append(r.lost, crd+" "+object.GetNamespace()+"/"+object.GetName())
 	}
 	return r.meanwhile(crd, see, func(ctx context.Context) error {
-		if err := by.awaitGone(ctx, crd); err != nil {
-			return err
-		}
-		err := errors.Join(pause(ctx, goneFor[fault.Kind]), by.recreate(ctx, definition))
+		err := errors.Join(by.awaitGone(ctx, crd), pause(ctx, goneFor[fault.Kind]), by.recreate(ctx, definition))
 		if err != nil {
 			return err
 		}

@@ -142,9 +142,10 @@ func plansOf(s story, ref reference, apis ...api) []plan {
 			add(proxy.OfNamespaces, proxy.Key{Object: namespace})
 		}
 	}
-	return append(all, apiPlans(name, ref, slices.DeleteFunc(slices.Clone(apis), func(of api) bool {
-		return of.ocms && len(s.components) > 0
-	}))...)
+	if len(s.components) > 0 {
+		apis = withoutOCMs(apis)
+	}
+	return append(all, apiPlans(name, ref, apis)...)
 }
 
 // choose returns n of the plans, in an order that depends on the seed only. Kinds of faults

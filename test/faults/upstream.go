@@ -83,7 +83,7 @@ func upstreamWriter(folder string) writer {
 		ready: func(r *running, _ map[string]string) bool { return r.isRegistered() },
 	})
 	// It takes away what depends on a kind whose CRD is gone.
-	of.apis = slices.DeleteFunc(slices.Clone(of.apis), func(a api) bool { return a.ocms })
+	of.apis = withoutOCMs(of.apis)
 	return of
 }
 

@@ -422,3 +422,12 @@ func leftover(cluster, team string, profile *inventoryv1alpha1.ClusterProfile) *
 		Token: bearer.Token{Token: []byte("x"), CA: []byte("y"), Expires: time.Now()},
 	})
 }
+
+// leftBinding is the RoleBinding of an earlier manager in a namespace.
+func leftBinding(namespace, role string) *rbacv1.RoleBinding {
+	return &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: role, Labels: target.Labels()},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: managerNamespace, Name: managerName}},
+	}
+}

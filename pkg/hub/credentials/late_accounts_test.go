@@ -7,14 +7,11 @@ import (
 	"testing"
 	"time"
 
-	rbacv1 "k8s.io/api/rbac/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	authv1beta1 "open-cluster-management.io/managed-serviceaccount/apis/authentication/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/source"
-	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/target"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 )
 
@@ -33,15 +30,8 @@ func TestAccountsThatALaggingCacheLacks(t *testing.T) {
 			w := newWorld(t)
 			c, team := w.cluster(w.Name("c")), w.team()
 			left := leftover(c, team, w.publish(team, c))
-			w.MustCreate(left, &rbacv1.RoleBinding{
-				ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: targetRole, Labels: target.Labels()},
-				RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: targetRole},
-				Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: managerNamespace, Name: managerName}},
-			})
+			w.MustCreate(left, leftBinding(team, targetRole))
 			ahead, caughtUp := make(chan struct{}), make(chan struct{})
-			asksHowFar := func(call apitest.Call) bool {
-				return call.Resource == "customresourcedefinitions" && call.Query.Get("limit") == "1"
-			}
 			w.wire.Fail(func(call apitest.Call) apitest.Fault {
 				if asksHowFar(call) {
 					return apitest.Fault{Until: ahead}
@@ -131,6 +121,11 @@ func TestAccountsThatALaggingCacheLacks(t *testing.T) {
 	}
 }
 
+// asksHowFar reports whether a call asks how far the API server is.
+func asksHowFar(call apitest.Call) bool {
+	return call.Resource == "customresourcedefinitions" && call.Query.Get("limit") == "1"
+}
+
 // readsAccount reports whether a call reads an account live.
 func readsAccount(call apitest.Call) bool {
 	return call.Resource == "managedserviceaccounts" && call.Query.Has("fieldSelector")
@@ -216,18 +211,11 @@ func TestNoRightIsGrantedForACopyThatALaggingCacheShows(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			c, team := w.cluster(w.Name("c")), w.team()
-			w.MustCreate(leftover(c, team, w.publish(team, c)), &rbacv1.RoleBinding{
-				ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: targetRole, Labels: target.Labels()},
-				RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: targetRole},
-				Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: managerNamespace, Name: managerName}},
-			})
+			w.MustCreate(leftover(c, team, w.publish(team, c)), leftBinding(team, targetRole))
 			w.rule.say(team, c, is.selected)
 			account := w.Account(c, "reader", team)
 			token := w.Rotate(account)
 			ahead, caughtUp := make(chan struct{}), make(chan struct{})
-			asksHowFar := func(call apitest.Call) bool {
-				return call.Resource == "customresourcedefinitions" && call.Query.Get("limit") == "1"
-			}
 			w.wire.Fail(func(call apitest.Call) apitest.Fault {
 				switch {
 				case readsAccount(call) && is.unreadable:
@@ -299,11 +287,7 @@ func TestAccountsThatAreServedLate(t *testing.T) {
 	profile := w.publish(team, c)
 	// A copy from an earlier manager: it is unknown whether its account exists.
 	left := leftover(c, team, profile)
-	w.MustCreate(left, &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: targetRole, Labels: target.Labels()},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: targetRole},
-		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: managerNamespace, Name: managerName}},
-	})
+	w.MustCreate(left, leftBinding(team, targetRole))
 	w.start()
 	w.Eventually("copies in the namespace are followed", func() string {
 		if !w.creds.followers.Synced(team) {
@@ -329,11 +313,7 @@ func TestARevocationBeforeTheAccountsAreServed(t *testing.T) {
 	c, team := w.cluster(w.Name("c")), w.team()
 	profile := w.publish(team, c)
 	left := leftover(c, team, profile)
-	w.MustCreate(left, &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: targetRole, Labels: target.Labels()},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: targetRole},
-		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: managerNamespace, Name: managerName}},
-	})
+	w.MustCreate(left, leftBinding(team, targetRole))
 	w.start()
 	w.rule.say(team, c, selection.Result{Answer: selection.No, Why: "is out"})
 	w.hasNoCopy(team, c, "reader")
@@ -345,15 +325,8 @@ func TestRightsAreRemovedWhereNoAccountsAreServed(t *testing.T) {
 	w := newWorldOn(t, hubWithoutAccounts)
 	c, team := w.cluster(w.Name("c")), w.team()
 	profile := w.publish(team, c)
-	at := func(namespace, role string) *rbacv1.RoleBinding {
-		return &rbacv1.RoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: role, Labels: target.Labels()},
-			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
-			Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: managerNamespace, Name: managerName}},
-		}
-	}
 	left := leftover(c, team, profile)
-	w.MustCreate(left, at(team, targetRole), at(c, sourceRole))
+	w.MustCreate(left, leftBinding(team, targetRole), leftBinding(c, sourceRole))
 	w.start()
 	w.bound(c, sourceRole, false)
 	w.Stays(quietly, "the copy is kept", func() string {

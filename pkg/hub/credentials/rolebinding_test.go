@@ -17,7 +17,6 @@ import (
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/grants"
-	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/target"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 )
 
@@ -31,11 +30,7 @@ func TestUnneededRoleBindingsAreRemoved(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			team := w.team()
-			binding := &rbacv1.RoleBinding{
-				ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: targetRole, Labels: target.Labels()},
-				RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: targetRole},
-				Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: managerNamespace, Name: managerName}},
-			}
+			binding := leftBinding(team, targetRole)
 			change(binding)
 			w.MustCreate(binding)
 			w.start()

@@ -2,6 +2,7 @@ package profiles
 
 import (
 	"slices"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -43,8 +44,8 @@ type Verdict struct {
 	Reason  string
 	Message string
 
-	// IsTransient is true if that often ends by itself, so that the condition waits.
-	IsTransient bool
+	// HoldBack is how long that must last before the condition says so, because it may end by itself.
+	HoldBack time.Duration
 
 	// Access allows writing access providers to existing profiles although nothing else may
 	// be written: the writer of the rest leaves them alone.

@@ -212,24 +212,19 @@ func problemsOf(byNamespace map[string]Outcome, of func(Outcome) []string) []str
 // Blocked returns the condition while no profile may be written at all. An event announces
 // when upstream's gate begins to forbid writing.
 func Blocked(by profiles.Verdict) *conditions.Desired {
-	condition := &conditions.Desired{
-		Status:  metav1.ConditionFalse,
-		Reason:  by.Reason,
-		Message: kube.Shorten(by.Message, maxMessageBytes),
-		Warn:    by.Reason == contract.ReasonUpstreamGateOn || by.Reason == contract.ReasonUpstreamGateUnknown,
+	return &conditions.Desired{
+		Status:   metav1.ConditionFalse,
+		Reason:   by.Reason,
+		Message:  kube.Shorten(by.Message, maxMessageBytes),
+		Warn:     by.Reason == contract.ReasonUpstreamGateOn || by.Reason == contract.ReasonUpstreamGateUnknown,
+		HoldBack: by.HoldBack,
 	}
-	if by.IsTransient {
-		condition.HoldBack = kube.LastingAfter
-	}
-	return condition
 }
 
 // Unserved returns the condition while the hub does not serve ClusterProfiles.
 func Unserved() *conditions.Desired {
 	const format = "The hub does not serve ClusterProfiles: the CustomResourceDefinition %s is missing."
-	missing := Blocked(profiles.Verdict{
-		Reason: contract.ReasonProfileAPIMissing, Message: fmt.Sprintf(format, selection.ProfileCRD),
+	return Blocked(profiles.Verdict{
+		Reason: contract.ReasonProfileAPIMissing, Message: fmt.Sprintf(format, selection.ProfileCRD), HoldBack: transient,
 	})
-	missing.HoldBack = transient
-	return missing
 }

@@ -315,12 +315,12 @@ func TestNotes(t *testing.T) {
 }
 
 // A ClusterManagementAddOn that is recreated must not cause writes of the status of every addon.
-func TestATransientVerdictIsHeldBack(t *testing.T) {
-	for isTransient, want := range map[bool]time.Duration{false: 0, true: 30 * time.Second} {
-		got := Blocked(profiles.Verdict{Reason: contract.ReasonProfilesKept, Message: "m", IsTransient: isTransient})
-		diff := cmp.Diff(&conditions.Desired{Status: "False", Reason: "ProfilesKept", Message: "m", HoldBack: want}, got)
+func TestAVerdictIsHeldBack(t *testing.T) {
+	for _, wait := range []time.Duration{0, 30 * time.Second} {
+		got := Blocked(profiles.Verdict{Reason: contract.ReasonProfilesKept, Message: "m", HoldBack: wait})
+		diff := cmp.Diff(&conditions.Desired{Status: "False", Reason: "ProfilesKept", Message: "m", HoldBack: wait}, got)
 		if diff != "" {
-			t.Errorf("transient %t (-want +got):\n%s", isTransient, diff)
+			t.Errorf("held back for %s (-want +got):\n%s", wait, diff)
 		}
 	}
 }
