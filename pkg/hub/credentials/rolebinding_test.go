@@ -9,13 +9,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	authv1beta1 "open-cluster-management.io/managed-serviceaccount/apis/authentication/v1beta1"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
-	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/grants"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/selection"
 )
@@ -97,14 +95,7 @@ func TestASquattedGrantKeepsNoOtherWithdrawalWaiting(t *testing.T) {
 	s.MustDelete(&rbacv1.RoleBinding{ObjectMeta: squatter.ObjectMeta})
 	s.MustCreate(squatter)
 	s.wire.Fail(nil)
-	manager := apitest.NewClient(t, s.srv.User(t, managerUser), ocmtest.Scheme())
-	s.Eventually("the manager has lost its right", func() string {
-		key := types.NamespacedName{Namespace: s.team, Name: s.cluster + "-reader"}
-		if err := manager.Get(t.Context(), key, &corev1.Secret{}); !apierrors.IsForbidden(err) {
-			return fmt.Sprintf("reading the copy: %v", err)
-		}
-		return ""
-	})
+	s.refusesTheManager()
 
 	apitest.Edit(s.world, s.account, func(a *authv1beta1.ManagedServiceAccount) { a.Labels[syncLabel] = "false" })
 	apitest.Edit(s.world, neighbour, func(a *authv1beta1.ManagedServiceAccount) { a.Labels[syncLabel] = "false" })
@@ -253,6 +244,7 @@ func TestACopyThatCannotBeReachedIsForgotten(t *testing.T) {
 		return apitest.Fault{}
 	})
 	s.MustDelete(&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: s.team, Name: targetRole}})
+	s.refusesTheManager()
 	s.rule.say(s.team, s.cluster, selection.Result{Answer: selection.No, Why: "is not bound there"})
 	s.mentions(s.cluster, "TargetNotEntitled", "could not be copied or withdrawn in "+s.team)
 	s.MustDelete(s.profile)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	authv1beta1 "open-cluster-management.io/managed-serviceaccount/apis/authentication/v1beta1"
@@ -67,6 +68,15 @@ func (s *scene) withdrawn() {
 	s.hasNoCopy(s.team, s.cluster, "reader")
 	s.bound(s.team, targetRole, false)
 	s.bound(s.cluster, sourceRole, false)
+}
+
+// refusesTheManager waits until the API server knows that the manager has no right to the copies
+// any more: it decides from a cache, and allows what a deleted RoleBinding granted for a moment.
+func (s *scene) refusesTheManager() {
+	s.T.Helper()
+	s.EventuallyAllowed(s.srv.User(s.T, managerUser), false, authorizationv1.ResourceAttributes{
+		Namespace: s.team, Verb: "delete", Resource: "secrets", Name: s.cluster + "-reader",
+	})
 }
 
 // lookedTwice waits until the token was read again after its second was over. Before the
