@@ -2,7 +2,9 @@
 # Runs the tests: all (with the main journeys), unit (those that need no fleet), race (those of this
 # module under the race detector), e2e (all journeys, hack/suite/stories.go says which only it
 # runs) or consumers (the journeys of Kueue and Knative).
-# RUN selects tests, as go test's -run, and SKIP leaves some out, as -skip.
+# RUN selects tests, as go test's -run, and SKIP leaves some out, as -skip. With RERUN=1, up to three
+# tests that failed run once more when all have run: a busy machine can make them wait too long. The
+# summary names them and how they failed all the same.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -13,7 +15,7 @@ if [ -n "${TEST_RUNNER:-}" ]; then
 	bin=$(mktemp -d)
 	trap 'rm -rf "$bin"' EXIT
 	go build -o "$bin/suite" ./hack/suite
-	"$bin/suite" "$mode"
+	"$bin/suite" "$@" # gotestsum adds the test that runs again
 	exit
 fi
 
@@ -24,4 +26,6 @@ fi
 # API servers, linkers and tests are short-lived: collecting their garbage less often saves CPU time.
 [ "$mode" = race ] || export GOGC="${GOGC:-300}"
 export KUBEBUILDER_ASSETS FLEET_KUBE_BINARY TEST_RUNNER=1
-exec go tool -modfile=hack/tools/gotestsum/go.mod gotestsum --format "${TEST_FORMAT:-testname}" --raw-command -- "$0" "$mode"
+args=(--format "${TEST_FORMAT:-testname}")
+[ -z "${RERUN:-}" ] || args+=(--rerun-fails=1 --rerun-fails-max-failures=3 --rerun-fails-run-root-test)
+exec go tool -modfile=hack/tools/gotestsum/go.mod gotestsum "${args[@]}" --raw-command -- "$0" "$mode"

@@ -32,6 +32,39 @@ func TestOthersConsumersRunOnlyOnRequest(t *testing.T) {
 	}
 }
 
+// A test runs again in the module of its package, and only that test.
+func TestATestRunsAgainInItsModule(t *testing.T) {
+	chosen, err := jobs("all")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for pkg, module := range map[string]string{
+		"pkg/hub/credentials":      ".",
+		"test/e2e/journeys/access": "test/e2e",
+		"test/faults/proxy":        "test/faults",
+		"test/fleet":               "test/fleet",
+		"test/fleeting":            ".",
+	} {
+		got, err := again(chosen, "-test.run=^TestX$", ownModule+pkg)
+		if err != nil {
+			t.Errorf("%s: %v", pkg, err)
+		}
+		want := suite{module: module, packages: []string{ownModule + pkg}, only: "^TestX$"}
+		if diff := gocmp.Diff(want, got, gocmp.AllowUnexported(suite{})); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", pkg, diff)
+		}
+	}
+	for name, args := range map[string][2]string{
+		"a package that failed outside its tests": {"-test.run=^$", ownModule + "pkg/hub"},
+		"another project's package":               {"-test.run=^TestX$", "example.com/pkg"},
+		"no test":                                 {"-short", ownModule + "pkg/hub"},
+	} {
+		if got, err := again(chosen, args[0], args[1]); err == nil {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
 // storiesIn returns how often the suites run each journey: all journeys by their package and name.
 func storiesIn(t *testing.T, suites ...suite) map[string]int {
 	t.Helper()

@@ -29,8 +29,9 @@ func main() {
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "suite:", err)
+		os.Exit(2) // gotestsum runs no test again after that
 	}
-	if err != nil || !passed {
+	if !passed {
 		os.Exit(1)
 	}
 }
@@ -83,17 +84,24 @@ func jobs(mode string) ([][]suite, error) {
 }
 
 func run(ctx context.Context, args []string, out io.Writer) (passed bool, err error) {
-	if len(args) != 1 {
-		return false, errors.New("usage: suite all|unit|race|e2e|consumers")
+	if len(args) != 1 && len(args) != 3 {
+		return false, errors.New("usage: suite all|unit|race|e2e|consumers [-test.run=PATTERN PACKAGE]")
 	}
 	chosen, err := jobs(args[0])
 	if err != nil {
 		return false, err
 	}
+	events := &stream{out: out, times: times{}}
+	if len(args) == 3 {
+		s, err := again(chosen, args[1], args[2])
+		if err != nil {
+			return false, err
+		}
+		return passes(s.run(ctx, events))
+	}
 	if only := os.Getenv("RUN"); only != "" {
 		chosen = selected(chosen, only)
 	}
-	events := &stream{out: out, times: times{}}
 	var group sync.WaitGroup
 	var mu sync.Mutex
 	var failures []error
@@ -109,15 +117,43 @@ func run(ctx context.Context, args []string, out io.Writer) (passed bool, err er
 		})
 	}
 	group.Wait()
+	passed, err = passes(failures...)
+	return passed, errors.Join(err, events.end())
+}
+
+// passes tells failed tests, which go test has reported as events, from other errors.
+func passes(failures ...error) (passed bool, err error) {
 	passed = true
 	for _, failure := range failures {
+		if failure == nil {
+			continue
+		}
 		passed = false
-		// go test has reported its own failures as events.
 		if exit := (*exec.ExitError)(nil); !errors.As(failure, &exit) {
 			err = errors.Join(err, failure)
 		}
 	}
-	return passed, errors.Join(err, events.end())
+	return passed, err
+}
+
+// again returns the suite of one test that failed and that gotestsum runs once more. If a package
+// failed outside its tests, there is no such test.
+func again(jobs [][]suite, run, pkg string) (suite, error) {
+	test, isRun := strings.CutPrefix(run, "-test.run=")
+	if !isRun || test == "^$" {
+		return suite{}, fmt.Errorf("%s failed outside its tests, and does not run again", pkg)
+	}
+	var found suite
+	for _, s := range slices.Concat(jobs...) {
+		module := strings.TrimSuffix(ownModule+strings.TrimPrefix(s.module, "."), "/")
+		if strings.HasPrefix(pkg+"/", module+"/") && len(s.module) > len(found.module) {
+			found = s
+		}
+	}
+	if found.module == "" {
+		return suite{}, fmt.Errorf("no module has the package %s", pkg)
+	}
+	return suite{module: found.module, packages: []string{pkg}, race: found.race, only: test}, nil
 }
 
 // selected returns the jobs for the tests that the caller selects.
