@@ -8,6 +8,7 @@ import (
 	"helm.sh/helm/v3/pkg/chartutil"
 	"helm.sh/helm/v3/pkg/engine"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -74,8 +75,12 @@ func TestUpgradeReplacesAnOlderDefinition(t *testing.T) {
 	}
 	args[at] = "--file=" + apitest.File(t, "definition.yaml", []byte(config.Data["definition.yaml"]))
 	account := "system:serviceaccount:" + hubtest.Namespace + ":" + job.ServiceAccountName
+	user := own.User(t, account)
+	h.EventuallyAllowed(user, true, authorizationv1.ResourceAttributes{
+		Verb: "get", Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions", Name: definition.GetName(),
+	})
 	cmd := hub.NewCommand()
-	cmd.SetArgs(append(args, "--kubeconfig="+apitest.File(t, "kubeconfig", apitest.Kubeconfig(t, own.User(t, account), ""))))
+	cmd.SetArgs(append(args, "--kubeconfig="+apitest.File(t, "kubeconfig", apitest.Kubeconfig(t, user, ""))))
 	apitest.Must(t, cmd.ExecuteContext(t.Context()))
 	h.MustGet(definition)
 	if got := definition.GetAnnotations()["inventory.open-cluster-management.io/definition"]; got != number || number == "" {
@@ -116,12 +121,24 @@ func TestApplyingTheRenderedChartLosesNoAddon(t *testing.T) {
 			}
 		}
 	}
+	user := own.User(t, "system:serviceaccount:"+hubtest.Namespace+":"+job.Spec.Template.Spec.ServiceAccountName)
+	without := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+		Namespace: hubtest.Namespace, Name: "cluster-inventory-applied-without-hooks",
+	}}
 	runJob := func() {
 		t.Helper()
-		account := "system:serviceaccount:" + hubtest.Namespace + ":" + job.Spec.Template.Spec.ServiceAccountName
+		for _, needed := range []authorizationv1.ResourceAttributes{
+			{Namespace: without.Namespace, Verb: "get", Resource: "configmaps", Name: without.Name},
+			{
+				Verb: "patch", Group: "addon.open-cluster-management.io", Resource: "clustermanagementaddons",
+				Name: "cluster-inventory",
+			},
+		} {
+			h.EventuallyAllowed(user, true, needed)
+		}
 		cmd := hub.NewCommand()
 		cmd.SetArgs(slices.Concat(job.Spec.Template.Spec.Containers[0].Args, []string{
-			"--timeout=1m", "--kubeconfig=" + apitest.File(t, "kubeconfig", apitest.Kubeconfig(t, own.User(t, account), "")),
+			"--timeout=1m", "--kubeconfig=" + apitest.File(t, "kubeconfig", apitest.Kubeconfig(t, user, "")),
 		}))
 		apitest.Must(t, cmd.ExecuteContext(t.Context()))
 	}
@@ -141,9 +158,7 @@ func TestApplyingTheRenderedChartLosesNoAddon(t *testing.T) {
 				time, addon.DeletionTimestamp, definition.Spec.InstallStrategy)
 		}
 	}
-	h.MustDelete(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
-		Namespace: hubtest.Namespace, Name: "cluster-inventory-applied-without-hooks",
-	}})
+	h.MustDelete(without)
 	runJob()
 	if h.Find(ocmtest.Addon(cluster)) {
 		t.Error("the Job does not remove the addon although the chart is being uninstalled")

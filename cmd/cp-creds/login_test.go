@@ -12,6 +12,7 @@ import (
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -299,6 +300,8 @@ func (w *world) grant() {
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: meta.Name},
 			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: w.name}},
 		})
+	w.hub.EventuallyAllowed(w.user, true,
+		authorizationv1.ResourceAttributes{Namespace: w.namespace, Verb: "get", Resource: "secrets"})
 }
 
 // copyToken writes the copy of the account's token, in place like the manager.
@@ -350,6 +353,8 @@ func (w *world) addAccount() {
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: meta.Name},
 			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: accountNamespace, Name: accountName}},
 		})
+	w.spoke.EventuallyAllowed(spoke.User(w.spoke.T, "system:serviceaccount:"+accountNamespace+":"+accountName), true,
+		authorizationv1.ResourceAttributes{Verb: "list", Resource: "namespaces"})
 }
 
 // publish creates the profile of the spoke, with the access provider that the

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -54,6 +55,7 @@ type world struct {
 type server struct {
 	*apitest.World
 	config *rest.Config
+	user   func(name string) *rest.Config
 }
 
 func newWorld(t *testing.T) *world {
@@ -65,8 +67,8 @@ func newWorld(t *testing.T) *world {
 		w.spokes[name] = worldOf(t, apitest.Start(t))
 		w.spokes[name].addAccount()
 	}
+	w.user = w.hub.user("consumer")
 	w.addConsumer()
-	w.user = hub.User(t, "consumer")
 	w.consumer = w.hub.File("consumer.kubeconfig", apitest.Kubeconfig(t, w.user, ""))
 	for name := range w.spokes {
 		w.publish(t, name)
@@ -80,7 +82,8 @@ func worldOf(t *testing.T, s *apitest.Server) *server {
 	scheme := runtime.NewScheme()
 	apitest.Must(t, clientgoscheme.AddToScheme(scheme))
 	apitest.Must(t, inventoryv1alpha1.AddToScheme(scheme))
-	return &server{World: s.World(t, scheme), config: s.Config(t)}
+	user := func(name string) *rest.Config { return s.User(t, name) }
+	return &server{World: s.World(t, scheme), config: s.Config(t), user: user}
 }
 
 // build builds the programs under test.
@@ -98,9 +101,12 @@ func (w *world) build(t *testing.T) {
 	}
 }
 
-// grant gives a subject rights in a namespace, or everywhere.
-func (s *server) grant(namespace string, subject rbacv1.Subject, rules ...rbacv1.PolicyRule) {
+// grant gives a subject, whose user this is, rights in a namespace, or everywhere.
+func (s *server) grant(namespace string, user *rest.Config, subject rbacv1.Subject, rules ...rbacv1.PolicyRule) {
 	s.T.Helper()
+	defer s.EventuallyAllowed(user, true, authorizationv1.ResourceAttributes{
+		Namespace: namespace, Verb: rules[0].Verbs[0], Group: rules[0].APIGroups[0], Resource: rules[0].Resources[0],
+	})
 	meta := metav1.ObjectMeta{Namespace: namespace, Name: "granted"}
 	ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: meta.Name}
 	subjects := []rbacv1.Subject{subject}
@@ -121,7 +127,8 @@ func (s *server) addAccount() {
 	s.T.Helper()
 	s.MustCreateIn(workNamespace)
 	s.MustCreateIn(accountNamespace, newAccount())
-	s.grant("", rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: accountNamespace, Name: accountName},
+	s.grant("", s.user("system:serviceaccount:"+accountNamespace+":"+accountName),
+		rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: accountNamespace, Name: accountName},
 		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"list"}},
 		rbacv1.PolicyRule{
 			APIGroups: []string{""}, Resources: []string{"configmaps"},
@@ -137,7 +144,7 @@ func newAccount() *corev1.ServiceAccount {
 func (w *world) addConsumer() {
 	w.hub.T.Helper()
 	w.hub.MustCreateIn(team)
-	w.hub.grant(team, rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "consumer"},
+	w.hub.grant(team, w.user, rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "consumer"},
 		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}},
 		rbacv1.PolicyRule{
 			APIGroups: []string{"multicluster.x-k8s.io"}, Resources: []string{"clusterprofiles"},
@@ -193,10 +200,12 @@ func (w *world) rotate(t *testing.T, cluster string) {
 	apitest.Must(t, err)
 }
 
-// touch changes a profile in a way that does not affect connections.
-func (w *world) touch(t *testing.T, cluster, value string) {
+// touch changes a profile in a way that does not affect connections, and returns its resource version.
+func (w *world) touch(t *testing.T, cluster, value string) string {
 	t.Helper()
-	w.hub.In(t).MustMerge(newProfile(cluster), fmt.Sprintf(`{"metadata":{"labels":{"touched":%q}}}`, value))
+	profile := newProfile(cluster)
+	w.hub.In(t).MustMerge(profile, fmt.Sprintf(`{"metadata":{"labels":{"touched":%q}}}`, value))
+	return profile.ResourceVersion
 }
 
 // providerFile writes the consumer's own configuration.

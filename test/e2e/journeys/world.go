@@ -11,6 +11,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -73,6 +74,26 @@ func ClientOf(t *testing.T, cluster string) client.WithWatch {
 func Hub(t *testing.T) client.WithWatch {
 	t.Helper()
 	return ClientOf(t, "hub")
+}
+
+// Allowed waits until an API server allows something to a ServiceAccount: it learns of new rights only a
+// moment after they are created.
+func Allowed(t *testing.T, cluster, namespace, account string, attributes authorizationv1.ResourceAttributes) {
+	t.Helper()
+	user := "system:serviceaccount:" + namespace + ":" + account
+	what := fmt.Sprintf("%s may %s %s on %s", user, attributes.Verb, attributes.Resource, cluster)
+	apitest.Within(t, Eventually, what, func(ctx context.Context) error {
+		review := &authorizationv1.SubjectAccessReview{
+			Spec: authorizationv1.SubjectAccessReviewSpec{User: user, ResourceAttributes: &attributes},
+		}
+		if err := ClientOf(t, cluster).Create(ctx, review); err != nil {
+			return err
+		}
+		if !review.Status.Allowed {
+			return errors.New("it is not allowed")
+		}
+		return nil
+	})
 }
 
 // Stays is apitest.Stays for checks that take a context.

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -57,7 +58,11 @@ func consumer(t *testing.T, accountName, plugin string, clusters ...string) stri
 		mayWork(t, cluster, accountName)
 		account(t, cluster, accountName, ns)
 		hasCopy(t, ns, cluster, accountName)
+		journeys.Allowed(t, cluster, journeys.AgentNS, accountName,
+			authorizationv1.ResourceAttributes{Verb: "list", Resource: "namespaces"})
 	}
+	journeys.Allowed(t, "hub", ns, "consumer",
+		authorizationv1.ResourceAttributes{Namespace: ns, Verb: "get", Resource: "secrets"})
 	return ns
 }
 

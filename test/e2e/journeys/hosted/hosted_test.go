@@ -117,11 +117,13 @@ func provides(t *testing.T, content []byte) {
 	apitest.Must(t, err)
 }
 
-// token returns a token of a ServiceAccount on the managed cluster.
+// token returns a token of a ServiceAccount on the managed cluster, once OCM has created it there.
 func token(t *testing.T, of *corev1.ServiceAccount) string {
 	t.Helper()
 	request := &authenticationv1.TokenRequest{}
-	apitest.Must(t, journeys.ClientOf(t, managed).SubResource("token").Create(t.Context(), of, request))
+	apitest.Within(t, journeys.Eventually, "a token of "+of.Name, func(ctx context.Context) error {
+		return journeys.ClientOf(t, managed).SubResource("token").Create(ctx, of, request)
+	})
 	return request.Status.Token
 }
 
