@@ -9,7 +9,10 @@ import (
 
 // Clock runs ahead of the real time by a duration that the test sets. It is safe for
 // concurrent use.
-type Clock struct{ ahead atomic.Int64 }
+type Clock struct {
+	ahead atomic.Int64
+	held  atomic.Pointer[time.Time]
+}
 
 var _ clock.PassiveClock = &Clock{}
 
@@ -24,8 +27,22 @@ func Ahead(by time.Duration) *Clock {
 // Set changes how far the clock is ahead.
 func (c *Clock) Set(by time.Duration) { c.ahead.Store(int64(by)) }
 
+// Hold makes the clock stand still, except for Set, until release is called. Otherwise time might be over by it
+// that a busy machine has taken.
+func (c *Clock) Hold() (release func()) {
+	now := time.Now()
+	c.held.Store(&now)
+	return func() { c.held.Store(nil) }
+}
+
 // Now returns the time by this clock.
-func (c *Clock) Now() time.Time { return time.Now().Add(time.Duration(c.ahead.Load())) }
+func (c *Clock) Now() time.Time {
+	now := time.Now()
+	if held := c.held.Load(); held != nil {
+		now = *held
+	}
+	return now.Add(time.Duration(c.ahead.Load()))
+}
 
 // Since returns the time passed by this clock.
 func (c *Clock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }

@@ -76,10 +76,11 @@ type Fault struct {
 // Wire records the requests of the clients made from its configurations and makes chosen
 // calls fail. It is safe for concurrent use.
 type Wire struct {
-	mu    sync.Mutex
-	calls []Call
-	wrote chan struct{} // closed, and replaced, at the next write
-	fault func(Call) Fault
+	mu        sync.Mutex
+	calls     []Call
+	conflicts map[string]int // by resource
+	wrote     chan struct{}  // closed, and replaced, at the next write
+	fault     func(Call) Fault
 }
 
 // Tap returns a copy of cfg whose requests go through the wire.
@@ -214,11 +215,18 @@ func (w *Wire) Calls() []Call {
 	return append([]Call(nil), w.calls...)
 }
 
+// Conflicts is how many of the requests for a resource the server has refused because of a conflict.
+func (w *Wire) Conflicts(resource string) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.conflicts[resource]
+}
+
 // Reset forgets what was recorded.
 func (w *Wire) Reset() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.calls = nil
+	w.calls, w.conflicts = nil, nil
 }
 
 func (w *Wire) record(call Call) Fault {
@@ -238,6 +246,20 @@ func (w *Wire) record(call Call) Fault {
 type tapped struct {
 	wire *Wire
 	next http.RoundTripper
+}
+
+// send forwards a request and counts its conflict.
+func (t *tapped) send(req *http.Request) (*http.Response, error) {
+	resp, err := t.next.RoundTrip(req)
+	if err == nil && resp.StatusCode == http.StatusConflict {
+		t.wire.mu.Lock()
+		defer t.wire.mu.Unlock()
+		if t.wire.conflicts == nil {
+			t.wire.conflicts = map[string]int{}
+		}
+		t.wire.conflicts[resourceOf(req.URL.Path)]++
+	}
+	return resp, err
 }
 
 // RoundTrip records the request, and forwards it unless a fault says otherwise.
@@ -263,7 +285,7 @@ func (t *tapped) RoundTrip(req *http.Request) (*http.Response, error) {
 	var resp *http.Response
 	if fault.AfterServer {
 		var err error
-		if resp, err = t.next.RoundTrip(req); err != nil {
+		if resp, err = t.send(req); err != nil {
 			return nil, err
 		}
 	}
@@ -276,7 +298,7 @@ func (t *tapped) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	switch {
 	case !answers && resp == nil:
-		return t.next.RoundTrip(req)
+		return t.send(req)
 	case !answers:
 		return resp, nil
 	case resp != nil:

@@ -132,9 +132,14 @@ func TestWritesWaitForARenewalAfterAnOutage(t *testing.T) {
 		now := time.Now()
 		outage.Store(&now)
 	}
-	send := fenced(t, server, &fence{
-		limit: time.Hour, clock: clock.RealClock{}, outage: func() time.Time { return *outage.Load() },
-	})
+	looks := make(chan struct{}, 1)
+	send := fenced(t, server, &fence{limit: time.Hour, clock: clock.RealClock{}, outage: func() time.Time {
+		select {
+		case looks <- struct{}{}:
+		default:
+		}
+		return *outage.Load()
+	}})
 	renew := func() { apitest.Must(t, send(t.Context(), http.MethodPut, leasePath)) }
 	renew()
 	fails()
@@ -145,7 +150,11 @@ func TestWritesWaitForARenewalAfterAnOutage(t *testing.T) {
 	}
 	apitest.Must(t, send(t.Context(), http.MethodGet, "/api/v1/secrets/one"))
 	written := make(chan error, 1)
+	for len(looks) > 0 {
+		<-looks
+	}
 	go func() { written <- send(t.Context(), http.MethodPatch, "/api/v1/secrets/one") }()
+	<-looks // it waits for a renewal after the outage
 	<-time.After(2 * renewalLook)
 	renew()
 	fails() // a watch that cannot be resumed keeps failing

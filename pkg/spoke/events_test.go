@@ -50,6 +50,7 @@ func TestOwnersLearnFromEventsWhyAPropertyIsNotPublished(t *testing.T) {
 	w.eventuallyEvents(property, long)
 	w.eventuallyCondition("False PartiallyPublished 1 of 2 properties published. " +
 		"Left out: notes.example.com (its value is longer than 1024 bytes).")
+	w.eventuallyClaims(map[string]string{"fine.example.com*": "v"}) // a claim counts just before it is there
 
 	stop()
 	w.settle()

@@ -361,6 +361,7 @@ func wrong(r *rollout) {
 	r.Wire.Reset()
 
 	r.config("shared", zoneB+"\ncustomizedVariables: [{name: loglevel, value: '1'}]")
+	r.wrote() // the manager sees it before the reference
 	r.refer(addon, "shared")
 	r.says(addon, "InvalidConfiguration", r.configs+"/shared", "spec.customizedVariables[loglevel]")
 	r.wrote("PATCH managedclusteraddons/status") // ManifestApplied

@@ -9,7 +9,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	authv1beta1 "open-cluster-management.io/managed-serviceaccount/apis/authentication/v1beta1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/conditions"
@@ -67,7 +66,7 @@ func TestUpstreamsSyncerIsLeftAlone(t *testing.T) {
 	s := newScene(t)
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "open-cluster-management:managed-serviceaccount:addon-manager-clusterprofile"}}
 	s.MustCreate(role)
-	t.Cleanup(func() { _ = client.IgnoreNotFound(s.Delete(t.Context(), role.DeepCopy())) })
+	s.CleanUp(role)
 	s.mentions(s.cluster, "UpstreamSyncerOn", role.Name, "credentials.upstreamSyncer=off")
 	s.settle()
 	s.wire.Reset()
@@ -87,7 +86,7 @@ func TestUpstreamsSyncerIsLeftAlone(t *testing.T) {
 	s.start()
 	s.mentions(s.cluster, "UpstreamSyncerOn")
 	apitest.Edit(s.world, s.account, func(a *authv1beta1.ManagedServiceAccount) { delete(a.Labels, syncLabel) })
-	s.hasNoCopy(s.team, s.cluster, "reader")
+	s.withdrawn()
 	apitest.Edit(s.world, s.account,
 		func(a *authv1beta1.ManagedServiceAccount) { a.Labels = map[string]string{syncLabel: "true"} })
 	s.mentions(s.cluster, "UpstreamSyncerOn")

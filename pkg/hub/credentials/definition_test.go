@@ -4,13 +4,13 @@ import (
 	"fmt"
 	"net/http"
 	"testing"
-	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	authv1beta1 "open-cluster-management.io/managed-serviceaccount/apis/authentication/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest/ocmtest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/source"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube/watch"
 )
@@ -49,7 +49,7 @@ func TestAccountsThatAreRestoredSlowly(t *testing.T) {
 	restoredHub.Reinstall(w.World, source.AccountCRD, apitest.ManagedServiceAccount())
 	w.relisted(account, true)
 	for i := range 5 {
-		ahead += 50 * time.Second
+		ahead += watch.RestoreTime / 2
 		now.Set(ahead)
 		next := w.cluster(w.Name(fmt.Sprintf("next-%d-", i)))
 		w.publish(team, next)
@@ -90,7 +90,12 @@ func TestAManagerThatStartsDuringARestore(t *testing.T) {
 	w.stop()
 	restore := w.Backup(&authv1beta1.ManagedServiceAccountList{})
 	restoredHub.Reinstall(w.World, source.AccountCRD, apitest.ManagedServiceAccount())
-	w.account(w.cluster(w.Name("next")), "reader", team) // so that all that are there are reconciled
+	next := ocmtest.NewAccount(w.cluster(w.Name("next")), "reader", team) // so that all that are there are reconciled
+	w.Eventually("the recreated kind is served", apitest.Succeeds(func() error {
+		return client.IgnoreAlreadyExists(w.Create(t.Context(), next.DeepCopy()))
+	}))
+	w.MustGet(next)
+	w.Rotate(next)
 
 	w.wire.Reset()
 	w.start()

@@ -105,6 +105,7 @@ func TestAHostileWriterCostsABoundedNumberOfWrites(t *testing.T) {
 // A right that ends is revoked at once, however contested the copy is.
 func TestAWithdrawalDoesNotWaitForContention(t *testing.T) {
 	s := newStepper(t)
+	s.time.Hold() // no time passes in which another repair is allowed
 	v := s.still(s.Name("c"))
 	v.converge(v.there)
 	v.watched()

@@ -191,7 +191,9 @@ func TestANamespaceHasABoundedNumberInFlight(t *testing.T) {
 		}
 	}
 	r.began("account0 slow", "account1 slow")
+	r.wait = apitest.Patience // it ends in time
 	r.do(bob, writing, "fast")
+	r.wait = time.Millisecond
 	r.do(bob, withdrawing, "slow")
 	r.began("bob fast", "bob slow")
 	for range 3 { // in whichever order

@@ -74,6 +74,7 @@ func TestACopyIsRepaired(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t)
+			s.followed(s.team)
 			c := s.copied()
 			want := c.DeepCopy()
 			harm(s, c)
@@ -223,6 +224,7 @@ func TestNothingForeignIsTouched(t *testing.T) {
 // rights for that forever.
 func TestACopyWithoutAnyMarkIsLeftAlone(t *testing.T) {
 	s := newScene(t)
+	s.followed(s.team)
 	copied := s.copied()
 	s.MustMerge(copied.DeepCopy(),
 		`{"metadata":{"labels":null,"annotations":null,"ownerReferences":null,"managedFields":[{}]}}`)

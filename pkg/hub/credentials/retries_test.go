@@ -106,6 +106,7 @@ func TestRefusalIsRetriedAtGrowingIntervals(t *testing.T) {
 // Thousands of withdrawals that a policy refuses must not keep other accounts waiting.
 func TestAWithdrawalThatIsRefusedForLongIsUrgentNoLonger(t *testing.T) {
 	s := newStepper(t)
+	s.time.Hold()
 	v := s.still(s.Name("stuck"))
 	v.converge(v.there)
 	v.watched()
@@ -195,6 +196,7 @@ func TestATokenIsNotReadWhileNoSlotIsFree(t *testing.T) {
 			if got := waiting.sourceReads(); got != want {
 				t.Errorf("the token was read %d times while there was no free slot, want %d", got, want)
 			}
+			s.time.Set(3 * time.Minute) // a second look at a rotated token is due, and there is no third
 			release()
 			writing.ended()
 			waiting.converge(waiting.there)

@@ -3,17 +3,19 @@ package credentials
 import (
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	authv1beta1 "open-cluster-management.io/managed-serviceaccount/apis/authentication/v1beta1"
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
+	"open-cluster-management.io/cluster-inventory-addon/pkg/hub/credentials/source"
 )
 
 // scene is one cluster, published to one team, with one account that is copied
@@ -79,21 +81,13 @@ func (s *scene) refusesTheManager() {
 	})
 }
 
-// lookedTwice waits until the token was read again after its second was over. Before the
-// first copy, reads may be refused because the right to them is new.
+// lookedTwice waits until the token was read again after its second was over, and is not to be read soon.
 func (s *scene) lookedTwice() {
 	s.T.Helper()
-	isFirstCopy := func(call apitest.Call) bool { return call.Resource == "secrets" && call.Method == http.MethodPost }
 	s.Eventually("the token is read again after its second", func() string {
-		calls, want := s.wire.Calls(), 2
-		for at := len(calls) - 1; at >= 0 && want == 2; at-- {
-			if isFirstCopy(calls[at]) {
-				calls, want = calls[at:], 1
-			}
-		}
-		got := slices.DeleteFunc(readsOf(calls), func(path string) bool { return path != s.source() })
-		if len(got) < want {
-			return fmt.Sprintf("read %d times, want %d", len(got), want)
+		found, ok := s.creds.tokens.Current(client.ObjectKeyFromObject(s.account), source.ReferenceOf(s.account), time.Now())
+		if next := time.Until(found.Next); !ok || next < time.Minute {
+			return fmt.Sprintf("it is to be read in %s; its reference is known: %t", next, ok)
 		}
 		return ""
 	})

@@ -142,6 +142,7 @@ func TestSlicesFollowTheChoice(t *testing.T) {
 		w.wrote("whole", "PATCH")
 	})
 	run("a cluster that is gone for a moment only stays", func(w *world) {
+		defer w.time.Hold()() // a moment on a busy machine, too
 		w.choose("p", []string{"a", "late"})
 		w.choose("p", []string{"a", "b", "late"})
 		w.choose("p", []string{"a", "b"})
@@ -176,6 +177,7 @@ func TestSlicesFollowTheChoice(t *testing.T) {
 		q := &clusterv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: "q"}}
 		w.wire.Reset()
 		apitest.EditStatus(w, q, func(p *clusterv1beta1.Placement) { p.Status = clusterv1beta1.PlacementStatus{} })
+		w.follows() // the decision is seen after that
 		w.decision("q", 1, 0, []string{"b"})
 		w.follows()
 		w.follows() // the first may have come before an absence could count
@@ -195,6 +197,7 @@ func TestSlicesFollowTheChoice(t *testing.T) {
 		w.shows("p", "a b")
 	})
 	run("a Placement that is replaced keeps its slices", func(w *world) {
+		defer w.time.Hold()()
 		w.MustDelete(placement())
 		w.MustDelete(&clusterv1beta1.PlacementDecision{ // OCM deletes it with its Placement
 			ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: decisionName("p", 1)},
@@ -320,10 +323,11 @@ func TestOthersChangesToSlices(t *testing.T) {
 		w.shows("p", "a b")
 		// Repairs are gathered for a second.
 		most := min(kube.RepairsAtOnce+int(time.Since(began)/kube.RepairEvery), int(time.Since(began)/gatherTime)) + 1
-		writes := len(w.written())
-		t.Logf("%d hostile rounds, %d own writes", changes, writes)
-		if writes > most {
-			t.Errorf("%d writes, want at most %d", writes, most)
+		writes, refused := len(w.written()), w.wire.Conflicts("placementdecisions")
+		t.Logf("%d hostile rounds, %d own writes, of which %d were refused as conflicts", changes, writes, refused)
+		// Those change nothing; how many there are depends on how fast the other client is.
+		if writes-refused > most {
+			t.Errorf("%d writes, want at most %d", writes-refused, most)
 		}
 	})
 }
@@ -455,7 +459,7 @@ func TestARefusedWrite(t *testing.T) {
 func TestARefusedWriteDelaysNoWithdrawal(t *testing.T) {
 	w := newWorld(t, hub)
 	t.Cleanup(w.clearHub)
-	const pause = 10 * time.Second
+	const pause = 9 * time.Second // there is none between 5.1 and 10.2 seconds
 	var refused atomic.Int64
 	w.wire.Fail(func(c apitest.Call) apitest.Fault {
 		if !c.IsWrite() || !c.Mentions("p-profiles-1") {

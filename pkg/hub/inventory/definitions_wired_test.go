@@ -175,7 +175,7 @@ func TestASlowRestoreDeletesNothing(t *testing.T) {
 	r.server.Reinstall(r.World, "managedclusters.cluster.open-cluster-management.io", apitest.Hub())
 	r.restored(clusters)
 	for i := range 5 {
-		r.elapse(50 * time.Second)
+		r.elapse(watch.RestoreTime / 2)
 		r.follows()
 		r.restored(func() { r.Cluster(fmt.Sprintf("next-%d-", i), nil) })
 	}

@@ -190,12 +190,12 @@ func (v *versions) until(s *sharedProfile, version string) (seen []*inventoryv1a
 }
 
 const (
-	// theirEvery is how often another client writes its property, for theirTime.
+	// theirEvery is how often another client writes its property.
 	theirEvery = 500 * time.Millisecond
-	theirTime  = 15 * time.Second
 
-	// edits is how often the spoke changes its claim in that time.
-	edits = 8
+	// edits is how often the spoke changes its claim meanwhile, after editEvery each.
+	edits     = 8
+	editEvery = 2 * time.Second
 )
 
 // writing are the ways in which another client may write properties, and how many writes of
@@ -223,28 +223,34 @@ func TestOtherWritersWhileASpokeEdits(t *testing.T) {
 			apitest.Must(t, err)
 			s.recorded(form.names, `["x"]`)
 
-			writes := 1
+			writes, done := 1, make(chan struct{})
 			var theirs errgroup.Group
 			theirs.Go(func() error {
 				tick := time.NewTicker(theirEvery)
 				defer tick.Stop()
-				for ; writes <= int(theirTime/theirEvery); writes++ {
-					<-tick.C
+				for ; ; writes++ {
+					select {
+					case <-done:
+						return nil
+					case <-tick.C:
+					}
 					if _, err := form.write(s, "agents.x-k8s.io/last-seen", strconv.Itoa(writes)); err != nil {
 						return err
 					}
 				}
-				return nil
 			})
 			for n := range edits {
 				s.claims(ocmtest.Claim("x", strconv.Itoa(n+1)))
-				s.Stays(theirTime/edits, "nothing is contested", func() string {
+				// The manager would write once for two edits that it sees at the same time.
+				s.Eventually("the edit arrives", func() string { return cmp.Diff(strconv.Itoa(n+1), s.properties()["x"]) })
+				s.Stays(editEvery, "nothing is contested", func() string {
 					if got := s.AddonCondition(s.c.Name, "ProfilesSynced"); got.Reason == "Contested" {
 						return got.Message
 					}
 					return ""
 				})
 			}
+			close(done)
 			apitest.Must(t, theirs.Wait())
 			s.shows("x", strconv.Itoa(edits), "agents.x-k8s.io/last-seen", strconv.Itoa(writes-1))
 			s.synced(s.c.Name)
