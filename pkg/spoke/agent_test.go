@@ -3,9 +3,11 @@ package spoke
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -443,6 +445,31 @@ func TestCleanup(t *testing.T) {
 		t.Errorf("claims after a restart (-want +got):\n%s", diff)
 	}
 	apitest.Must(t, Cleanup(t.Context(), opts))
+}
+
+// An agent may start while its cache is older than the hook's request: it publishes nothing before it has read,
+// from the API server itself, whether there is one.
+func TestNothingIsPublishedBeforeTheRemovalIsKnown(t *testing.T) {
+	w := newWorld(t, allVersions)
+	w.spoke.MustCreate(spoketest.Property("v1beta1", "a", "v", nil))
+	var reads atomic.Int64
+	w.wire.Fail(func(call apitest.Call) apitest.Fault {
+		if call.Resource != "configmaps" || call.IsWatch() || call.Query.Has("resourceVersion") {
+			return apitest.Fault{}
+		}
+		reads.Add(1)
+		return apitest.Fault{Status: http.StatusServiceUnavailable, Reason: "ServiceUnavailable"}
+	})
+	apitest.Run(t, func(ctx context.Context) error { return Run(ctx, w.opts) })
+	w.spoke.Eventually("the marker is read", func() string {
+		if reads.Load() == 0 {
+			return "not yet"
+		}
+		return ""
+	})
+	w.wire.Quiet(t, quiet, "before the marker is read")
+	w.wire.Fail(nil)
+	w.eventuallyClaims(map[string]string{"a*": "v"})
 }
 
 func TestCleanupWithoutAgent(t *testing.T) {

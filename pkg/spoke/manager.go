@@ -80,13 +80,13 @@ func run(ctx context.Context, cfg *rest.Config, hub *clusterAccess, opts Options
 			},
 			hub: hub.current,
 			removed: func(ctx context.Context) (bool, error) {
-				return cleanup.Requested(ctx, mgr.GetCache(), opts.InstallNamespace, types.UID(opts.AddonUID))
+				return cleanup.Requested(ctx, mgr.GetAPIReader(), opts.InstallNamespace, types.UID(opts.AddonUID))
 			},
 		},
 		(&session{cfg: cfg, opts: opts, metrics: counts, events: report.NewEventHistory()}).Run,
 		mgr.GetCache(),
 	)
-	if err := assemble(ctx, mgr, all, opts); err != nil {
+	if err := assemble(mgr, all, opts); err != nil {
 		return err
 	}
 	return mgr.Start(ctx)
@@ -132,8 +132,8 @@ func newManager(ctx context.Context, cfg *rest.Config, opts Options) (manager.Ma
 }
 
 // assemble adds the parts of the agent to the outer manager.
-func assemble(ctx context.Context, mgr manager.Manager, all *sessions, opts Options) error {
-	if err := cleanup.Add(ctx, mgr, types.UID(opts.AddonUID), all.StopPublishing); err != nil {
+func assemble(mgr manager.Manager, all *sessions, opts Options) error {
+	if err := cleanup.Add(mgr, types.UID(opts.AddonUID), all.StopPublishing); err != nil {
 		return err
 	}
 	if err := mgr.Add(all); err != nil {

@@ -38,8 +38,9 @@ const (
 
 // observers read the parts of the situation.
 type observers struct {
-	api     func(context.Context) (property.API, error)
-	hub     func() (*rest.Config, error)
+	api func(context.Context) (property.API, error)
+	hub func() (*rest.Config, error)
+	// removed reads live whether the addon is being removed.
 	removed func(context.Context) (bool, error)
 }
 
@@ -80,14 +81,22 @@ func newSessions(observers observers, run runFunc, informers cache.Informers) *s
 	}
 }
 
-// Start runs sessions until ctx ends. The marker's cache must have synced before.
+// Start runs sessions until ctx ends, as soon as it is known whether the addon is being removed.
 func (s *sessions) Start(ctx context.Context) error {
-	removed, err := s.observers.removed(ctx)
+	err := wait.PollUntilContextCancel(ctx, sessionRetry, true, func(ctx context.Context) (bool, error) {
+		removed, err := s.observers.removed(ctx)
+		if err != nil {
+			log.FromContext(ctx).Error(err, "Nothing is published yet: cannot read whether the addon is being removed",
+				"pause", sessionRetry)
+			return false, nil
+		}
+		if removed {
+			s.requestStop()
+		}
+		return true, nil
+	})
 	if err != nil {
-		return err
-	}
-	if removed {
-		s.requestStop()
+		return nil //nolint:nilerr // ctx has ended
 	}
 	if err := s.watchCRD(ctx); err != nil {
 		return err

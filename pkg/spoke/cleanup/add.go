@@ -5,10 +5,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -26,14 +26,10 @@ const (
 	lastRetry  = 5 * time.Second
 )
 
-// Add adds the agent's side to a manager of the spoke. The manager then starts nothing
-// before the marker's cache, which holds no other ConfigMap, has synced, so that everything it runs
-// can call Requested. addon is the agent's own ManagedClusterAddOn. stop ends publishing permanently
-// and returns once no write is in progress.
-func Add(ctx context.Context, mgr manager.Manager, addon types.UID, stop func(context.Context) error) error {
-	if _, err := mgr.GetCache().GetInformer(ctx, &corev1.ConfigMap{}, cache.BlockUntilSynced(false)); err != nil {
-		return err
-	}
+// Add adds the agent's side to a manager of the spoke, whose cache holds no other ConfigMap than the marker.
+// addon is the agent's own ManagedClusterAddOn. stop ends publishing permanently and returns once no
+// write is in progress.
+func Add(mgr manager.Manager, addon types.UID, stop func(context.Context) error) error {
 	return builder.ControllerManagedBy(mgr).
 		Named(ControllerName).
 		For(&corev1.ConfigMap{}, builder.WithPredicates(kube.Named(contract.CleanupMarkerName))).
@@ -53,12 +49,22 @@ func MarkerKey(installNamespace string) client.ObjectKey {
 	return client.ObjectKey{Namespace: installNamespace, Name: contract.CleanupMarkerName}
 }
 
-// Requested reports whether the removal of that addon has begun, so that its agent must not
-// publish.
-func Requested(ctx context.Context, reader client.Reader, installNamespace string, addon types.UID) (bool, error) {
-	marker := &corev1.ConfigMap{}
-	if err := reader.Get(ctx, MarkerKey(installNamespace), marker); err != nil {
-		return false, client.IgnoreNotFound(err)
+// Requested reports whether the removal of that addon has begun, so that its agent must not publish. live
+// bypasses all caches: one that is older than the request would let an agent that was restarted publish
+// again what the hook has deleted.
+func Requested(ctx context.Context, live client.Reader, installNamespace string, addon types.UID) (bool, error) {
+	marker, err := read(ctx, live, installNamespace)
+	return err == nil && marker != nil && addressed(marker, addon), err
+}
+
+// read reads the marker, which is nil if there is none. It lists, because an agent, whose rights the hook
+// of a hosted agent has, too, watches the marker and never gets it.
+func read(ctx context.Context, live client.Reader, installNamespace string) (*corev1.ConfigMap, error) {
+	key, markers := MarkerKey(installNamespace), &corev1.ConfigMapList{}
+	err := live.List(ctx, markers, client.InNamespace(key.Namespace),
+		client.MatchingFields{metav1.ObjectNameField: key.Name})
+	if err != nil || len(markers.Items) == 0 {
+		return nil, err
 	}
-	return addressed(marker, addon), nil
+	return &markers.Items[0], nil
 }

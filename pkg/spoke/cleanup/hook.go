@@ -6,10 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
@@ -84,11 +82,13 @@ func (h *Hook) stopAgent(ctx context.Context) bool {
 // request writes the request to the marker, which exists because it is shipped with
 // the agent, and returns nil once the agent has acknowledged.
 func (h *Hook) request(ctx context.Context) error {
-	marker, err := h.marker(ctx)
-	if err != nil {
+	marker, err := read(ctx, h.Client, h.InstallNamespace)
+	switch {
+	case err != nil:
 		return fmt.Errorf("reading the marker: %w", err)
-	}
-	if acknowledged(marker, h.Addon) {
+	case marker == nil:
+		return fmt.Errorf("reading the marker: there is no ConfigMap %s", MarkerKey(h.InstallNamespace))
+	case acknowledged(marker, h.Addon):
 		return nil
 	}
 	if !addressed(marker, h.Addon) {
@@ -98,21 +98,6 @@ func (h *Hook) request(ctx context.Context) error {
 		}
 	}
 	return errors.New("the agent has not acknowledged the request in the marker")
-}
-
-// marker reads the marker by a list, because the hook of a hosted agent has the agent's
-// rights, and an agent watches the marker and never gets it.
-func (h *Hook) marker(ctx context.Context) (*corev1.ConfigMap, error) {
-	key, markers := MarkerKey(h.InstallNamespace), &corev1.ConfigMapList{}
-	err := h.Client.List(ctx, markers, client.InNamespace(key.Namespace),
-		client.MatchingFields{metav1.ObjectNameField: key.Name})
-	if err != nil {
-		return nil, err
-	}
-	if len(markers.Items) == 0 {
-		return nil, fmt.Errorf("there is no ConfigMap %s", key)
-	}
-	return &markers.Items[0], nil
 }
 
 // deleteClaims deletes the marked claims until none is left.
