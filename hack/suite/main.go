@@ -136,7 +136,7 @@ func passes(failures ...error) (passed bool, err error) {
 	return passed, err
 }
 
-// again returns the suite of one test that failed and that gotestsum runs once more. If a package
+// again returns the suite of one test that failed and that gotestsum runs again. If a package
 // failed outside its tests, there is no such test.
 func again(jobs [][]suite, run, pkg string) (suite, error) {
 	test, isRun := strings.CutPrefix(run, "-test.run=")

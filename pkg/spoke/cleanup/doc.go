@@ -13,9 +13,9 @@
 //  3. The hook waits for that, for a limited time because there may be no running
 //     agent. Then it deletes all marked ClusterClaims until none is left.
 //
-// An agent that starts and finds its own addon's UID in the marker never publishes. Another
-// UID is left over from an earlier installation: the agent ignores it, the hook overwrites
-// it. The hook leaves its request in the marker, so that a restarted agent does not publish
+// An agent that starts reads the marker live, and never publishes if it finds its own addon's UID
+// there. Another UID is left over from an earlier installation: the agent ignores it, the hook
+// overwrites it. The hook leaves its request in the marker, so that a restarted agent does not publish
 // before its Deployment is deleted.
 //
 // The hook can be repeated at any point, deletes nothing without the mark, and succeeds
