@@ -91,13 +91,13 @@ func run(ctx context.Context, args []string, out io.Writer) (passed bool, err er
 	if err != nil {
 		return false, err
 	}
-	events := &stream{out: out, times: times{}}
+	events := &stream{out: out, times: times{}, ends: ends{}}
 	if len(args) == 3 {
 		s, err := again(chosen, args[1], args[2])
 		if err != nil {
 			return false, err
 		}
-		return passes(s.run(ctx, events))
+		return passes(s.run(ctx, events), events.ends.early())
 	}
 	if only := os.Getenv("RUN"); only != "" {
 		chosen = selected(chosen, only)
@@ -117,7 +117,7 @@ func run(ctx context.Context, args []string, out io.Writer) (passed bool, err er
 		})
 	}
 	group.Wait()
-	passed, err = passes(failures...)
+	passed, err = passes(append(failures, events.ends.early())...)
 	return passed, errors.Join(err, events.end())
 }
 
@@ -129,7 +129,7 @@ func passes(failures ...error) (passed bool, err error) {
 			continue
 		}
 		passed = false
-		if exit := (*exec.ExitError)(nil); !errors.As(failure, &exit) {
+		if exit := (*exec.ExitError)(nil); !errors.As(failure, &exit) || exit.ExitCode() != 1 {
 			err = errors.Join(err, failure)
 		}
 	}
@@ -231,6 +231,7 @@ type stream struct {
 	mu    sync.Mutex
 	out   io.Writer
 	times times
+	ends  ends
 }
 
 func (s *stream) copy(events io.Reader) error {
@@ -255,6 +256,7 @@ func (s *stream) write(line []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.times.add(line)
+	s.ends.add(line)
 	_, err := s.out.Write(line)
 	return err
 }

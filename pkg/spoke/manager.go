@@ -86,7 +86,7 @@ func run(ctx context.Context, cfg *rest.Config, hub *clusterAccess, opts Options
 		(&session{cfg: cfg, opts: opts, metrics: counts, events: report.NewEventHistory()}).Run,
 		mgr.GetCache(),
 	)
-	if err := assemble(mgr, all, opts); err != nil {
+	if err := assemble(ctx, mgr, all, opts); err != nil {
 		return err
 	}
 	return mgr.Start(ctx)
@@ -132,8 +132,8 @@ func newManager(ctx context.Context, cfg *rest.Config, opts Options) (manager.Ma
 }
 
 // assemble adds the parts of the agent to the outer manager.
-func assemble(mgr manager.Manager, all *sessions, opts Options) error {
-	if err := cleanup.Add(mgr, types.UID(opts.AddonUID), all.StopPublishing); err != nil {
+func assemble(ctx context.Context, mgr manager.Manager, all *sessions, opts Options) error {
+	if err := cleanup.Add(ctx, mgr, types.UID(opts.AddonUID), all.StopPublishing); err != nil {
 		return err
 	}
 	if err := mgr.Add(all); err != nil {

@@ -81,23 +81,8 @@ func newSessions(observers observers, run runFunc, informers cache.Informers) *s
 	}
 }
 
-// Start runs sessions until ctx ends, as soon as it is known whether the addon is being removed.
+// Start runs sessions until ctx ends.
 func (s *sessions) Start(ctx context.Context) error {
-	err := wait.PollUntilContextCancel(ctx, sessionRetry, true, func(ctx context.Context) (bool, error) {
-		removed, err := s.observers.removed(ctx)
-		if err != nil {
-			log.FromContext(ctx).Error(err, "Nothing is published yet: cannot read whether the addon is being removed",
-				"pause", sessionRetry)
-			return false, nil
-		}
-		if removed {
-			s.requestStop()
-		}
-		return true, nil
-	})
-	if err != nil {
-		return nil //nolint:nilerr // ctx has ended
-	}
 	if err := s.watchCRD(ctx); err != nil {
 		return err
 	}
@@ -178,6 +163,9 @@ func (s *sessions) begin(ctx context.Context, now situation) func() {
 	go func() {
 		defer close(done)
 		wait.UntilWithContext(ctx, func(ctx context.Context) {
+			if !now.removed && !s.mayBegin(ctx) {
+				return
+			}
 			err := s.run(ctx, now, func() { s.ready.Store(true) })
 			if err != nil && ctx.Err() == nil {
 				s.ready.Store(false)
@@ -189,6 +177,21 @@ func (s *sessions) begin(ctx context.Context, now situation) func() {
 		cancel()
 		<-done
 	}
+}
+
+// mayBegin reads live whether the addon is being removed, and requests the end of publishing if it is: a new session
+// may have newer caches than that of the marker, so that it would publish again what the hook has deleted.
+func (s *sessions) mayBegin(ctx context.Context) bool {
+	removed, err := s.observers.removed(ctx)
+	if err != nil {
+		log.FromContext(ctx).Error(err, "No session starts: cannot read whether the addon is being removed",
+			"pause", sessionRetry)
+		return false
+	}
+	if removed {
+		s.requestStop()
+	}
+	return !removed
 }
 
 // watchCRD makes changes of the CustomResourceDefinition shorten the polling

@@ -28,8 +28,8 @@ type stage struct {
 
 	mu   sync.Mutex
 	next situation
-	// apiErr and hubErr make observing fail, runErr the next session.
-	apiErr, hubErr, runErr error
+	// apiErr, hubErr and removedErr make observing fail, runErr the next session.
+	apiErr, hubErr, removedErr, runErr error
 	// lastWrite is how long a session takes to end.
 	lastWrite time.Duration
 
@@ -50,6 +50,11 @@ func newStage(t *testing.T, now situation) *stage {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			return s.next.hub, s.hubErr
+		},
+		removed: func(context.Context) (bool, error) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			return s.next.removed, s.removedErr
 		},
 	}, s.run, nil)
 	return s
@@ -305,6 +310,26 @@ func TestPublishingHasStoppedOnlyAfterTheLastWrite(t *testing.T) {
 		s.change(func() { s.next.api = property.API{Version: "v1alpha1"} })
 		s.passes(time.Hour)
 		s.expect()
+		s.end()
+	})
+}
+
+// The marker's cache may be old: before each session, the hook's request is looked for on the API server.
+func TestASessionBeginsOnlyIfTheAddonIsNotBeingRemoved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t, situation{api: property.API{Version: "v1beta1"}, hub: hubOne})
+		s.removedErr = errLook
+		s.start()
+		s.passes(sessionRetry)
+		s.expect()
+		s.change(func() { s.removedErr = nil })
+		s.passes(sessionRetry)
+		s.expect("begin v1beta1 absent=false removed=false hub=one")
+
+		s.change(func() { s.next.api, s.next.removed = property.API{Version: "v1alpha1"}, true })
+		s.passes(slowPoll)
+		s.expect("end v1beta1 absent=false removed=false hub=one", "begin  absent=false removed=true hub=one")
+		apitest.Must(t, s.all.StopPublishing(t.Context()))
 		s.end()
 	})
 }

@@ -2,6 +2,7 @@ package cleanup
 
 import (
 	"context"
+	"math"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -9,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -26,15 +28,21 @@ const (
 	lastRetry  = 5 * time.Second
 )
 
-// Add adds the agent's side to a manager of the spoke, whose cache holds no other ConfigMap than the marker.
-// addon is the agent's own ManagedClusterAddOn. stop ends publishing permanently and returns once no
-// write is in progress.
-func Add(mgr manager.Manager, addon types.UID, stop func(context.Context) error) error {
+// Add adds the agent's side to a manager of the spoke, whose cache holds no other ConfigMap than the marker. The
+// manager then starts nothing before that cache has synced, so that nothing is published while the hook's request
+// could not be seen. addon is the agent's own ManagedClusterAddOn. stop ends publishing permanently and returns
+// once no write is in progress.
+func Add(ctx context.Context, mgr manager.Manager, addon types.UID, stop func(context.Context) error) error {
+	if _, err := mgr.GetCache().GetInformer(ctx, &corev1.ConfigMap{}, cache.BlockUntilSynced(false)); err != nil {
+		return err
+	}
 	return builder.ControllerManagedBy(mgr).
 		Named(ControllerName).
 		For(&corev1.ConfigMap{}, builder.WithPredicates(kube.Named(contract.CleanupMarkerName))).
 		WithOptions(controller.Options{
-			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
+			// What cannot be read now may become readable at any time.
+			CacheSyncTimeout: math.MaxInt64,
+			RateLimiter:      workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
 		}).
 		Complete(&Reconciler{
 			addon:  addon,

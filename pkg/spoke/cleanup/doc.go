@@ -13,8 +13,8 @@
 //  3. The hook waits for that, for a limited time because there may be no running
 //     agent. Then it deletes all marked ClusterClaims until none is left.
 //
-// An agent that starts reads the marker live, and never publishes if it finds its own addon's UID
-// there. Another UID is left over from an earlier installation: the agent ignores it, the hook
+// Each session of an agent reads the marker live before it publishes, and the agent never does so again
+// once its own addon's UID is there. Another UID is left over from an earlier installation: the agent ignores it, the hook
 // overwrites it. The hook leaves its request in the marker, so that a restarted agent does not publish
 // before its Deployment is deleted.
 //
