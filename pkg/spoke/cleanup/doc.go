@@ -13,10 +13,10 @@
 //  3. The hook waits for that, for a limited time because there may be no running
 //     agent. Then it deletes all marked ClusterClaims until none is left.
 //
-// Each session of an agent reads the marker live before it publishes, and the agent never does so again
-// once its own addon's UID is there. Another UID is left over from an earlier installation: the agent ignores it, the hook
-// overwrites it. The hook leaves its request in the marker, so that a restarted agent does not publish
-// before its Deployment is deleted.
+// Each session of an agent reads the marker live before it publishes, and the agent never publishes
+// again once its own addon's UID is there. Another UID is left over from an earlier installation:
+// the agent ignores it, the hook overwrites it. The hook leaves its request in the marker, so that a
+// restarted agent does not publish before its Deployment is deleted.
 //
 // The hook can be repeated at any point, deletes nothing without the mark, and succeeds
 // without a running agent, a marker or a ClusterClaim API. It fails as long as an agent
