@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -17,11 +16,7 @@ type end struct {
 }
 
 // add counts an event.
-func (t ends) add(line []byte) {
-	var e event
-	if json.Unmarshal(line, &e) != nil || e.Package == "" {
-		return
-	}
+func (t ends) add(e event) {
 	of := t[e.Package]
 	if of == nil {
 		of = &end{running: map[string]bool{}}

@@ -15,13 +15,14 @@ func TestEarlyEnds(t *testing.T) {
 		"a test fails":            {[]string{run, fail, failed}, false},
 		"nothing ran":             {[]string{failed}, true},
 		"outside the tests":       {[]string{run, pass, failed}, true},
-		"the process of a test":   {[]string{run, failed}, true},
+		"a process that died":     {[]string{run, failed}, true},
 		"after a test had failed": {[]string{run, fail, run, failed}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := ends{}
 			for _, line := range test.events {
-				got.add([]byte(line))
+				e, _ := decode([]byte(line))
+				got.add(e)
 			}
 			if err := got.early(); (err != nil) != test.early {
 				t.Errorf("got %v", err)

@@ -255,8 +255,10 @@ func (s *stream) copy(events io.Reader) error {
 func (s *stream) write(line []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.times.add(line)
-	s.ends.add(line)
+	if e, ok := decode(line); ok {
+		s.times.add(e)
+		s.ends.add(e)
+	}
 	_, err := s.out.Write(line)
 	return err
 }

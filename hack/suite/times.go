@@ -25,13 +25,14 @@ type elapsed struct {
 	tests   int
 }
 
-// add counts an event. Other lines, such as those of a failed build, are left to the
-// runner.
-func (t times) add(line []byte) {
-	var e event
-	if json.Unmarshal(line, &e) != nil || e.Package == "" {
-		return
-	}
+// decode returns the event in a line. Other lines, such as those of a failed build, are left to the runner.
+func decode(line []byte) (e event, ok bool) {
+	err := json.Unmarshal(line, &e)
+	return e, err == nil && e.Package != ""
+}
+
+// add counts an event.
+func (t times) add(e event) {
 	if e.Action != "pass" && e.Action != "fail" && e.Action != "skip" {
 		return
 	}

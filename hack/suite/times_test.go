@@ -23,7 +23,9 @@ not an event
 `
 	got := times{}
 	for line := range strings.Lines(events) {
-		got.add([]byte(line))
+		if e, ok := decode([]byte(line)); ok {
+			got.add(e)
+		}
 	}
 	want := "  seconds  tests  package\n" +
 		"     62.2      1  pkg/b\n" +

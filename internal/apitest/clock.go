@@ -27,8 +27,8 @@ func Ahead(by time.Duration) *Clock {
 // Set changes how far the clock is ahead.
 func (c *Clock) Set(by time.Duration) { c.ahead.Store(int64(by)) }
 
-// Hold makes the clock stand still, except for Set, until release is called. Otherwise time might be over by it
-// that a busy machine has taken.
+// Hold makes the clock stand still, except for Set, until release is called, so that the time that requests take on
+// a busy machine does not count.
 func (c *Clock) Hold() (release func()) {
 	now := time.Now()
 	c.held.Store(&now)

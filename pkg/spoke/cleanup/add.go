@@ -62,7 +62,7 @@ func MarkerKey(installNamespace string) client.ObjectKey {
 // again what the hook has deleted.
 func Requested(ctx context.Context, live client.Reader, installNamespace string, addon types.UID) (bool, error) {
 	marker, err := read(ctx, live, installNamespace)
-	return err == nil && marker != nil && addressed(marker, addon), err
+	return marker != nil && addressed(marker, addon), err
 }
 
 // read reads the marker, which is nil if there is none. It lists, because an agent, whose rights the hook
