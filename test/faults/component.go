@@ -3,6 +3,7 @@ package faults
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -117,9 +118,14 @@ func (l *lane) prepare(s story) {
 	}
 }
 
-// start starts a component of Open Cluster Management's behind a proxy of its own.
-func (l *lane) start(tb testing.TB, of component) upstream {
+// component returns a component of Open Cluster Management's that runs behind a proxy of its own, from an earlier
+// run or from now on.
+func (l *lane) component(tb testing.TB, of component) upstream {
 	tb.Helper()
+	if running, is := l.components[of.name]; is {
+		running.forget()
+		return running
+	}
 	folder := l.upstreamFolder(tb)
 	user, known := l.users[of.name]
 	if !known {
@@ -127,10 +133,52 @@ func (l *lane) start(tb testing.TB, of component) upstream {
 		user = l.server.User(l.tb, of.name)
 		l.users[of.name] = user
 	}
-	return upstream{of, l.behindProxy(user, 0, func(cfg *rest.Config) func() []*exec.Cmd {
+	l.components[of.name] = upstream{of, l.behindProxy(user, 0, func(cfg *rest.Config) func() []*exec.Cmd {
 		kubeconfig := apitest.File(l.tb, "kubeconfig", apitest.Kubeconfig(l.tb, cfg, ""))
 		return func() []*exec.Cmd { return []*exec.Cmd{of.process(folder, kubeconfig, freePort())} }
 	})}
+	return l.components[of.name]
+}
+
+// discardComponents ends the components that run, but for those that are kept.
+func (l *lane) discardComponents(kept []component) {
+	for name, of := range l.components {
+		if !slices.ContainsFunc(kept, func(c component) bool { return c.name == name }) {
+			of.end()
+			delete(l.components, name)
+		}
+	}
+}
+
+// haveCaughtUp reports whether the components' watches have shown them the end of clusters that were removed.
+// If one began the next run before, it would take them for those of that run, which have the same names.
+func (l *lane) haveCaughtUp(clusters map[string]bool) bool {
+	for _, of := range l.components {
+		left := maps.Clone(clusters)
+		for _, key := range of.proxy.Record().Events {
+			if key.Verb == "DELETED" && key.Resource == "managedclusters.cluster.open-cluster-management.io" {
+				delete(left, key.Object)
+			}
+		}
+		if len(left) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// keeps reports whether a component that runs would create an object again that is removed: the registration
+// controller maintains two sets.
+func (l *lane) keeps(object client.Object) bool {
+	_, registers := l.components[registrationController.name]
+	return registers && object.GetObjectKind().GroupVersionKind().Kind == "ManagedClusterSet" &&
+		slices.Contains([]string{"default", "global"}, object.GetName())
+}
+
+// leavesAlone reports whether a fault leaves the components of Open Cluster Management as they are, so that they can
+// run on: of others, their watches or their writes may not recover for minutes.
+func leavesAlone(kind proxy.Kind) bool {
+	return kind == proxy.None || slices.Contains(slices.Concat(proxy.OfWrites, proxy.OfEvents, proxy.OfWatches), kind)
 }
 
 // process is the component with the flags that OCM's operator gives it, but for a leader's

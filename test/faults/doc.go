@@ -13,9 +13,11 @@
 // In some stories, Open Cluster Management's own components run (component.go): its placement
 // controller in spread, and in install and rollback also its addon manager and its registration
 // controller. They are the real programs, each with the rights that OCM's operator gives to its
-// account, and each has a proxy of its own. They start before each run and end after it. Plans have
-// faults of the manager, as in other stories, or of what one component writes. The latter begin with
-// "placement:", "addon:" or "registration:", and the manager then has none:
+// account, and each has a proxy of its own. They run on from one run to the next, like
+// the manager, but start again after faults of the hub, of an API or of programs. Before the next run,
+// each has seen that the clusters of the last one are gone. Plans have faults of the manager, as in other
+// stories, or of what one component writes. The latter begin with "placement:", "addon:" or
+// "registration:", and the manager then has none:
 //
 //	spread placement:hang patch placementdecisions.cluster.open-cluster-management.io/status team-a/view-decision-2 1
 //
@@ -27,8 +29,8 @@
 // its next event of the Placement, of its slices or its clusters, or after ten minutes. As on a busy
 // hub, there is such an event: from 20 seconds after the fault, and every 20 seconds, an annotation
 // of all Placements changes. So plans show what the manager does while slices are wrong for about 20
-// seconds, not for ten minutes. After a restore of etcd, components are started again, because their
-// caches may keep what the restored hub does not have.
+// seconds, not for ten minutes. After a restore of etcd, components are started again at once, because
+// their caches may keep what the restored hub does not have.
 //
 // These stories need a folder with OCM's programs (-upstream, which make robust fills), so TestSeeded
 // leaves them out. The plans of spread have 250 clusters and take long: they run last, and there are
@@ -242,7 +244,9 @@
 //     see why they should go.
 //
 // One plan follows another on the same hub, with the same manager unless the fault or a finding
-// has changed it; before each, the hub is emptied, and that is checked.
+// has changed it; before each, the hub is emptied, and that is checked. Only a plan of spread that follows another
+// one without a finding does not start with an empty hub: the story undoes what it has done, until the hub is in the
+// reference's state before.
 //
 // # Oracles
 //

@@ -67,7 +67,11 @@ type lane struct {
 	atomic bool
 	// manager runs from one run to the next; nil if the next run must start one.
 	manager *manager
-	// users are those of Open Cluster Management's components that have run, by name.
+	// components are those of Open Cluster Management's that run from one run to the next, by name.
+	components map[string]upstream
+	// left is the last run if the next one of its story can begin with what it has left.
+	left *running
+	// users are those of these components that have run, by name.
 	users map[string]*rest.Config
 	// prepared is true if the hub has what these components need.
 	prepared bool
@@ -92,7 +96,8 @@ func newLaneThat(tb testing.TB, of writer, certificate []byte, converts bool) *l
 	server := apitest.Start(tb, of.crds...)
 	l := &lane{
 		tb: tb, server: server, writer: of, user: server.User(tb, of.user), gate: &gate{}, sight: &gate{},
-		certificate: certificate, folder: tb.TempDir(), users: map[string]*rest.Config{}, converts: converts,
+		certificate: certificate, folder: tb.TempDir(), converts: converts,
+		components: map[string]upstream{}, users: map[string]*rest.Config{},
 	}
 	if converts {
 		l.convert()
@@ -158,6 +163,7 @@ func (l *lane) reset(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, resetLimit)
 	defer cancel()
 	began, mark := time.Now(), l.watcher.mark()
+	unregistered := map[string]bool{}
 	for {
 		left := 0
 		mayRevoke := l.manager != nil && time.Since(began) < revoking
@@ -170,10 +176,14 @@ func (l *lane) reset(ctx context.Context) error {
 				return fmt.Errorf("cleaning the hub: %w", err)
 			}
 			left += len(found)
+			for _, cluster := range found {
+				if of.kind.Kind == "ManagedCluster" {
+					unregistered[cluster.GetName()] = true
+				}
+			}
 		}
-		idle := l.manager == nil || time.Since(l.manager.proxy.LastWrite()) >= still/2 &&
-			(l.hasCaughtUp(mark) || time.Since(began) >= catchingUp)
-		if left == 0 && idle && len(l.watcher.state(func(map[string]any) string { return "" })) == 0 {
+		caughtUp := l.hasCaughtUp(mark) && l.haveCaughtUp(unregistered) || time.Since(began) >= catchingUp
+		if left == 0 && l.isIdle() && caughtUp && len(l.watcher.state(func(map[string]any) string { return "" })) == 0 {
 			l.watcher.forget()
 			return nil
 		}
@@ -183,8 +193,25 @@ func (l *lane) reset(ctx context.Context) error {
 	}
 }
 
+// isIdle reports whether no program that runs has written for a moment.
+func (l *lane) isIdle() bool {
+	var last time.Time
+	if l.manager != nil {
+		last = l.manager.proxy.LastWrite()
+	}
+	for _, of := range l.components {
+		if at := of.proxy.LastWrite(); at.After(last) {
+			last = at
+		}
+	}
+	return time.Since(last) >= still/2
+}
+
 // hasCaughtUp reports whether the manager's watch has shown it the profiles that were deleted since mark.
 func (l *lane) hasCaughtUp(mark int) bool {
+	if l.manager == nil {
+		return true
+	}
 	shown := map[string]bool{}
 	for _, key := range l.manager.proxy.Record().Events {
 		if key.Verb == "DELETED" && key.Resource == profiles {
@@ -204,7 +231,8 @@ func (l *lane) find(ctx context.Context, of owned) ([]unstructured.Unstructured,
 		return nil, err
 	}
 	return slices.DeleteFunc(list.Items, func(object unstructured.Unstructured) bool {
-		return object.GetNamespace() != "" && !slices.Contains(l.watcher.namespaces, object.GetNamespace())
+		namespace := object.GetNamespace()
+		return l.keeps(&object) || namespace != "" && !slices.Contains(l.watcher.namespaces, namespace)
 	}), nil
 }
 
@@ -298,8 +326,10 @@ func (m *manager) end() {
 	m.closed.Do(m.proxy.Close)
 }
 
-// discard makes the next run start a manager.
+// discard makes the next run start all programs, on an empty hub.
 func (l *lane) discard() {
+	l.left = nil
+	l.discardComponents(nil)
 	if l.manager != nil {
 		l.manager.end()
 		l.manager = nil

@@ -73,16 +73,27 @@ func (l *lane) run(tb testing.TB, s story, fault proxy.Fault, ref *reference, ca
 	case isElected || slices.Contains(ofPrograms, fault.Kind) || l.writer.fresh:
 		l.discard()
 	}
-	if err := l.reset(tb.Context()); err != nil {
-		return result{}, err
+	from := l.left
+	if l.left = nil; from == nil || from.story.name != s.name {
+		from = nil
+		l.discardComponents(s.components)
+		if err := l.reset(tb.Context()); err != nil {
+			return result{}, err
+		}
+		l.serve(tb, s)
 	}
-	l.serve(tb, s)
 	r := &running{lane: l, story: s, world: newWorld(l.hub.In(tb))}
+	prepare, setup := l.writer.prepare, s.setup
+	if from != nil {
+		r.world.tokens, r.world.wrote = from.world.tokens, from.world.wrote
+		prepare, setup = func(*lane, *world) {}, s.undo
+		l.watcher.restart()
+	}
 	r.world.patience = max(stepPatience, limitOf(fault.Kind))
-	defer r.end(fault.Kind)
-	l.writer.prepare(l, r.world)
+	defer r.end(fault.Kind, itself.Kind)
+	prepare(l, r.world)
 	for _, c := range s.components {
-		r.components = append(r.components, l.start(tb, c))
+		r.components = append(r.components, l.component(tb, c))
 	}
 	defer r.startSpokes(tb)()
 	isNew := isElected || l.manager == nil
@@ -97,7 +108,7 @@ func (l *lane) run(tb testing.TB, s story, fault proxy.Fault, ref *reference, ca
 		ended, _, _ = l.manager.report() // while the hub was emptied
 		l.manager.forget()
 	}
-	s.setup(r.world)
+	setup(r.world)
 	before := target{pairs: s.before, copies: s.copies(s.before), still: quiet}
 	if isNew && ref == nil {
 		before.still = starting
@@ -207,6 +218,9 @@ func (l *lane) run(tb testing.TB, s story, fault proxy.Fault, ref *reference, ca
 	if fault.Kind == restarted || fault.Kind == restored {
 		got.unanswered = unanswered(got.record.Writes)
 	}
+	if s.undo != nil && got.converged && leavesAlone(itself.Kind) {
+		l.left = r
+	}
 	return got, r.report(&got, fault.Kind)
 }
 
@@ -222,8 +236,9 @@ func (l *lane) remember(tb testing.TB) error {
 // elect makes managers agree on a leader.
 const elect = "--leader-elect=true"
 
-// end makes the next run start a manager where this one's may not be as before.
-func (r *running) end(fault proxy.Kind) {
+// end makes the next run start programs where those of this one may not be as before. The fault itself may be a
+// component's, and then the manager had none.
+func (r *running) end(fault, itself proxy.Kind) {
 	if r.world.T.Failed() || slices.Contains(slices.Concat(ofProcesses, ofPrograms), fault) {
 		r.lane.discard()
 	}
@@ -234,8 +249,11 @@ func (r *running) end(fault proxy.Kind) {
 		}
 		m.proxy.Begin(proxy.Fault{Kind: proxy.None}, nil)
 	}
-	for _, c := range r.components {
-		c.end() // it would go on while the hub is emptied
+	if !leavesAlone(itself) {
+		r.lane.discardComponents(nil)
+	}
+	for _, c := range r.lane.components {
+		c.proxy.Begin(proxy.Fault{Kind: proxy.None}, nil)
 	}
 }
 

@@ -89,6 +89,15 @@ func spread() story {
 			w.gone(teamA, "n252")
 			w.shows(teamA, "n253", "1")
 		},
+		undo: func(w *world) {
+			w.MustDelete(ocmtest.Addon("n251"), &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "n251"}})
+			delete(w.wrote, "n251")
+			delete(w.wrote, "n250")
+			w.fleet(map[string]string{"n250": "2"})
+			w.wave("n000", "0")
+			w.wave("n001", "2")
+			w.choosesWaves("1", "2")
+		},
 	}
 }
 

@@ -20,6 +20,9 @@ type story struct {
 	targets map[string][]string
 	// setup makes the hub's state before, and act is what happens while there are faults.
 	setup, act func(*world)
+	// undo makes the state before from the state after, if that is much cheaper than a setup; nil if not. The story
+	// then follows itself on a hub that is not emptied.
+	undo func(*world)
 	// atomic is true if the hub has ClusterProfiles as Open Cluster Management defines them, with
 	// atomic lists.
 	atomic bool

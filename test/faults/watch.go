@@ -195,6 +195,26 @@ func (w *watcher) forget() {
 	w.changes = nil
 }
 
+// restart begins the record of changes with what exists, as if it had just been created: profiles first, on which
+// the other objects depend.
+func (w *watcher) restart() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.changes = nil
+	for id, object := range w.objects {
+		resource, key, _ := strings.Cut(id, " ")
+		content, err := json.Marshal(object.Object)
+		if err != nil {
+			content = []byte(err.Error()) // impossible for what was JSON
+		}
+		c := change{at: time.Now(), what: created, resource: resource, key: key, content: string(content)}
+		if resource != profiles {
+			c.version = 1 // earlier than anything that follows
+		}
+		w.changes = append(w.changes, c)
+	}
+}
+
 // state returns the objects that exist, in a form that is equal after equal stories.
 func (w *watcher) state(normalize func(object map[string]any) string) map[string]string {
 	w.mu.Lock()
