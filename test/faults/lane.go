@@ -69,7 +69,7 @@ type lane struct {
 	manager *manager
 	// components are those of Open Cluster Management's that run from one run to the next, by name.
 	components map[string]upstream
-	// left is the last run if the next one of its story can begin with what it has left.
+	// left is the last run if the next one of its story can begin with what it has left on the hub; nil if not.
 	left *running
 	// users are those of these components that have run, by name.
 	users map[string]*rest.Config
@@ -176,10 +176,11 @@ func (l *lane) reset(ctx context.Context) error {
 				return fmt.Errorf("cleaning the hub: %w", err)
 			}
 			left += len(found)
+			if of.kind.Kind != "ManagedCluster" {
+				continue
+			}
 			for _, cluster := range found {
-				if of.kind.Kind == "ManagedCluster" {
-					unregistered[cluster.GetName()] = true
-				}
+				unregistered[cluster.GetName()] = true
 			}
 		}
 		caughtUp := l.hasCaughtUp(mark) && l.haveCaughtUp(unregistered) || time.Since(began) >= catchingUp

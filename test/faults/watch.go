@@ -101,10 +101,6 @@ func (w *watcher) saw(what, resource string, obj any) {
 	if !ok || !slices.Contains(w.namespaces, object.GetNamespace()) {
 		return
 	}
-	content, err := json.Marshal(object.Object)
-	if err != nil {
-		content = []byte(err.Error()) // impossible for what was JSON
-	}
 	key := object.GetNamespace() + "/" + object.GetName()
 	version, err := strconv.ParseUint(object.GetResourceVersion(), 10, 64)
 	if err != nil {
@@ -134,8 +130,17 @@ func (w *watcher) saw(what, resource string, obj any) {
 		w.objects[id] = object
 	}
 	w.changes = append(w.changes, change{
-		at: time.Now(), what: what, resource: resource, key: key, content: string(content), version: version,
+		at: time.Now(), what: what, resource: resource, key: key, content: contentOf(object), version: version,
 	})
+}
+
+// contentOf returns an object as JSON.
+func contentOf(object *unstructured.Unstructured) string {
+	content, err := json.Marshal(object.Object)
+	if err != nil {
+		return err.Error() // impossible for what was JSON
+	}
+	return string(content)
 }
 
 // has reports whether the objects of a kind that were seen are the same as those of a list.
@@ -203,11 +208,7 @@ func (w *watcher) restart() {
 	w.changes = nil
 	for id, object := range w.objects {
 		resource, key, _ := strings.Cut(id, " ")
-		content, err := json.Marshal(object.Object)
-		if err != nil {
-			content = []byte(err.Error()) // impossible for what was JSON
-		}
-		c := change{at: time.Now(), what: created, resource: resource, key: key, content: string(content)}
+		c := change{at: time.Now(), what: created, resource: resource, key: key, content: contentOf(object)}
 		if resource != profiles {
 			c.version = 1 // earlier than anything that follows
 		}
