@@ -265,6 +265,16 @@ func TestADroppedEventEndsWithAList(t *testing.T) {
 	}
 }
 
+func TestAnEventIsDroppedOnlyOnce(t *testing.T) {
+	p, c := through(t, &server{events: []string{configMap("MODIFIED", "x"), configMap("ADDED", "last")}})
+	p.Begin(Fault{Kind: EventDropped, Key: Key{Verb: "MODIFIED", Resource: "configmaps", Object: "n/x", N: 1}}, nil)
+	for _, want := range [][]string{{"ADDED last"}, {"MODIFIED x", "ADDED last"}} {
+		if diff := cmp.Diff(want, shown(t, c)); diff != "" {
+			t.Error(diff)
+		}
+	}
+}
+
 func TestFaultsOfWatches(t *testing.T) {
 	for kind, want := range map[Kind][]string{
 		WatchClosed: {"ADDED x", "end"}, WatchExpired: {"ADDED x", "ERROR Expired"},

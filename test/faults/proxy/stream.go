@@ -17,6 +17,7 @@ import (
 type stream struct {
 	proxy    *Proxy
 	resource string
+	began    time.Time
 	upstream io.Closer
 	to       *io.PipeWriter
 	sending  sync.Mutex // one event at a time
@@ -54,7 +55,7 @@ func (p *Proxy) modify(response *http.Response) error {
 func (p *Proxy) followWatch(response *http.Response, info *request.RequestInfo) {
 	from, to := io.Pipe()
 	s := &stream{
-		proxy: p, resource: resourceOf(info), upstream: response.Body, to: to, counts: map[Key]int{},
+		proxy: p, resource: resourceOf(info), began: time.Now(), upstream: response.Body, to: to, counts: map[Key]int{},
 		lag: p.lagOver(), listing: response.Request.URL.Query().Get("sendInitialEvents") == "true",
 	}
 	p.mu.Lock()
@@ -101,7 +102,8 @@ func (s *stream) copy(from io.Reader) {
 	}
 }
 
-// happens records an event and returns the fault that is to happen to it, if any.
+// happens records an event and returns the fault that is to happen to it, if any. All watches that the program had
+// have the fault, and those by which it replaces them, which count anew, do not.
 func (s *stream) happens(e event) Kind {
 	if e.Type == "BOOKMARK" && e.Object.Annotations[metav1.InitialEventsAnnotationKey] == "true" {
 		s.listing = false
@@ -123,6 +125,9 @@ func (s *stream) happens(e event) Kind {
 		p.record.Events = append(p.record.Events, key)
 	}
 	if p.fault.Key != key || !slices.Contains(OfEvents, p.fault.Kind) {
+		return None
+	}
+	if fired := p.record.Fired; !fired.IsZero() && s.began.After(fired) {
 		return None
 	}
 	p.fired()
