@@ -202,6 +202,30 @@ func TestAMissedDeletionIsNotOlderThanWhatWasSeenBefore(t *testing.T) {
 	}
 }
 
+// The next run on the same hub begins with what the one before has left, of which no order is known.
+func TestARecordThatBeginsAnewHasAllThatExists(t *testing.T) {
+	w := &watcher{namespaces: namespaces, objects: map[string]*unstructured.Unstructured{}}
+	slice := objectSeen("view-0", "slice", "2")
+	slice.Object["decisions"] = []any{map[string]any{"clusterProfileRef": map[string]any{"name": "c1"}}}
+	w.saw(created, profiles, objectSeen("c2", "c2", "1"))
+	w.saw(created, references, slice)
+	w.saw(deleted, profiles, objectSeen("c2", "c2", "3"))
+	w.saw(created, profiles, objectSeen("c1", "c1", "4")) // after what refers to it
+	w.restart()
+	got := result{setup: w.seen(0)}
+	w.saw(deleted, references, objectSeen("view-0", "slice", "5"))
+	got.changes = w.seen(len(got.setup))
+	if len(got.setup) != 2 || len(got.changes) != 1 {
+		t.Errorf("setup %v, changes %v", got.setup, got.changes)
+	}
+	keeps := story{before: pairs(teamA, "c1"), after: pairs(teamA, "c1")}
+	want := []string{"nothing refers any more to the profile team-a/c1, which is chosen all along: " +
+		"deleted placementdecisions.multicluster.x-k8s.io team-a/view-0"}
+	if diff := cmp.Diff(want, checkOrder(keeps, got)); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // A profile that is deleted and created again has another identity, so its copies get another owner.
 func TestAStateIsReachedWhenTheOwnersOfCopiesExist(t *testing.T) {
 	copyOf := func(owner, version string) *unstructured.Unstructured {

@@ -3,7 +3,6 @@ package faults
 import (
 	"context"
 	"fmt"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -150,18 +149,15 @@ func (l *lane) discardComponents(kept []component) {
 	}
 }
 
-// haveCaughtUp reports whether the components' watches have shown them the end of clusters that were removed.
+// componentsHaveSeen reports whether the components' watches have shown them the end of clusters that were removed.
 // If one began the next run before, it would take them for those of that run, which have the same names.
-func (l *lane) haveCaughtUp(clusters map[string]bool) bool {
+func (l *lane) componentsHaveSeen(clusters map[string]bool) bool {
 	for _, of := range l.components {
-		left := maps.Clone(clusters)
-		for _, key := range of.proxy.Record().Events {
-			if key.Verb == "DELETED" && key.Resource == "managedclusters.cluster.open-cluster-management.io" {
-				delete(left, key.Object)
+		shown := deletionsShown(of.manager, "managedclusters.cluster.open-cluster-management.io")
+		for name := range clusters {
+			if !shown[name] {
+				return false
 			}
-		}
-		if len(left) > 0 {
-			return false
 		}
 	}
 	return true

@@ -183,7 +183,7 @@ func (l *lane) reset(ctx context.Context) error {
 				unregistered[cluster.GetName()] = true
 			}
 		}
-		caughtUp := l.hasCaughtUp(mark) && l.haveCaughtUp(unregistered) || time.Since(began) >= catchingUp
+		caughtUp := l.managerHasSeen(mark) && l.componentsHaveSeen(unregistered) || time.Since(began) >= catchingUp
 		if left == 0 && l.isIdle() && caughtUp && len(l.watcher.state(func(map[string]any) string { return "" })) == 0 {
 			l.watcher.forget()
 			return nil
@@ -208,20 +208,26 @@ func (l *lane) isIdle() bool {
 	return time.Since(last) >= still/2
 }
 
-// hasCaughtUp reports whether the manager's watch has shown it the profiles that were deleted since mark.
-func (l *lane) hasCaughtUp(mark int) bool {
+// managerHasSeen reports whether the manager's watch has shown it the profiles that were deleted since mark.
+func (l *lane) managerHasSeen(mark int) bool {
 	if l.manager == nil {
 		return true
 	}
-	shown := map[string]bool{}
-	for _, key := range l.manager.proxy.Record().Events {
-		if key.Verb == "DELETED" && key.Resource == profiles {
-			shown[key.Object] = true
-		}
-	}
+	shown := deletionsShown(l.manager, profiles)
 	return !slices.ContainsFunc(l.watcher.seen(mark), func(c change) bool {
 		return c.what == deleted && c.resource == profiles && !isForeign(c.key) && !shown[c.key]
 	})
+}
+
+// deletionsShown returns of which objects of a kind a program's watches have shown it the end, since its proxy began.
+func deletionsShown(m *manager, resource string) map[string]bool {
+	shown := map[string]bool{}
+	for _, key := range m.proxy.Record().Events {
+		if key.Verb == "DELETED" && key.Resource == resource {
+			shown[key.Object] = true
+		}
+	}
+	return shown
 }
 
 // find returns all objects of a kind.
