@@ -50,9 +50,9 @@ var (
 	}
 )
 
-// wakeEvery is how often, after a fault of the placement controller's, something happens on the
-// hub that makes it look at the Placement again. By itself it would do so after up to ten minutes:
-// it forgets that a slice was not written. The other components try again what failed.
+// wakeEvery is how often something happens on the hub that makes the placement controller look at the Placement
+// again. By itself it would do so after up to ten minutes: it forgets that a slice was not written, also because its
+// own cache was old. The other components try again what failed.
 const wakeEvery = 20 * time.Second
 
 // faults are those of what the component writes.
@@ -200,27 +200,19 @@ func (r *running) begin(prefix string, itself proxy.Fault) {
 	}
 }
 
-// wake changes an annotation of all Placements again and again after the placement controller had
-// its fault, until the returned function is called: so do events on a busy hub.
+// wake changes an annotation of all Placements again and again, if the placement controller runs, until the
+// returned function is called: so do events on a busy hub.
 func (r *running) wake(tb testing.TB) (stop func()) {
 	tb.Helper()
-	at := slices.IndexFunc(r.components, func(c upstream) bool { return c.name == placementController.name })
-	if at < 0 {
+	if !r.story.runs(placementController) {
 		return func() {}
 	}
 	ctx, cancel := context.WithCancel(tb.Context())
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		for n := 1; ; {
-			fired := r.components[at].proxy.Record().Fired
-			if !fired.IsZero() && time.Since(fired) >= time.Duration(n)*wakeEvery {
-				r.touchPlacements(ctx, fmt.Sprint(n))
-				n++
-			}
-			if pause(ctx, poll) != nil {
-				return
-			}
+		for n := 1; pause(ctx, wakeEvery) == nil; n++ {
+			r.touchPlacements(ctx, fmt.Sprint(n))
 		}
 	}()
 	return func() {

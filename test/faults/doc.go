@@ -27,7 +27,7 @@
 // The oracles are the same, and check only the manager. They do not compare the slices themselves,
 // but what comes of them. The placement controller drops the errors of writes of slices. It tries again with
 // its next event of the Placement, of its slices or its clusters, or after ten minutes. As on a busy
-// hub, there is such an event: from 20 seconds after the fault, and every 20 seconds, an annotation
+// hub, there is such an event: from 20 seconds after the story began, and every 20 seconds, an annotation
 // of all Placements changes. So plans show what the manager does while slices are wrong for about 20
 // seconds, not for ten minutes. After a restore of etcd, components are started again at once, because
 // their caches may keep what the restored hub does not have.

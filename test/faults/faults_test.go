@@ -289,7 +289,7 @@ func (s *suite) attempt(t *testing.T, l *lane, p plan, ref *reference, calm time
 	switch {
 	case len(o.Findings) > 0:
 		o.Verdict = finding
-		o.Findings = append(o.Findings, "the manager logged, at the end:\n"+tail(got.log))
+		o.Findings = append(o.Findings, got.logs)
 		l.discard()
 	case got.record.Fired.IsZero() && p.fault.Kind != proxy.None:
 		o.Verdict = notReached

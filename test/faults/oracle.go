@@ -54,7 +54,8 @@ type result struct {
 	// tokens are names of tokens by value; wrote is what was written, by cluster and account.
 	tokens map[string]string
 	wrote  map[string][]string
-	log    string
+	// log is the managers' as a whole, and logs are the ends of all programs' logs, for a reader.
+	log, logs string
 	// bodies are what the managers sent, but for Secrets.
 	bodies []proxy.Body
 	// causes are when something happened because of which a manager may take something away.

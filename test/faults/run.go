@@ -161,6 +161,7 @@ func (l *lane) run(tb testing.TB, s story, fault proxy.Fault, ref *reference, ca
 		}
 	}
 	got.began = time.Now()
+	r.world.came = got.began
 	if err := r.act(tb, fault); err != nil {
 		return result{}, err
 	}
@@ -210,7 +211,7 @@ func (l *lane) run(tb testing.TB, s story, fault proxy.Fault, ref *reference, ca
 	got.tokens, got.wrote, got.races = r.world.tokens, r.world.wrote, s.races
 	got.ordered = fault.Kind != restored // which may use a version twice
 	got.causes = r.causes(got.began)
-	got.waited = slices.ContainsFunc(r.world.steps, got.began.Before)
+	got.waited = slices.ContainsFunc(r.world.steps, func(since time.Time) bool { return !since.Before(got.began) })
 	got.problems = append(got.problems, r.world.missed...)
 	if slices.Contains(slices.Concat(ofProcesses, ofPrograms, ofAPIs, ofUpdates), fault.Kind) {
 		got.record.Fired = time.Now()
@@ -272,6 +273,7 @@ func (r *running) report(got *result, fault proxy.Kind) error {
 		_, _, err := c.report()
 		errs = append(errs, err, c.proxy.Broken())
 	}
+	got.logs = r.logs()
 	return errors.Join(errs...)
 }
 
@@ -293,8 +295,8 @@ func mayEnd(fault proxy.Kind, how string) bool {
 	}
 }
 
-// causes returns when something happened because of which a manager may take something away: the act and its
-// later steps began, or a manager was started.
+// causes returns since when something may have happened because of which a manager takes something away: the act
+// and its later steps began, or a manager was started.
 func (r *running) causes(act time.Time) []time.Time {
 	all := append([]time.Time{act}, r.world.steps...)
 	for _, m := range r.managers {
@@ -517,21 +519,29 @@ func shown(state map[string]string) (pairs, copies []string) {
 
 func sorted(keys []string) []string { return slices.Sorted(slices.Values(keys)) }
 
-// why says how the state differs, and what the managers logged last.
+// why says how the state differs, and what the programs logged last.
 func (r *running) why(want map[string]string) string {
 	text := ""
 	if want != nil {
 		text = "\n" + cmp.Diff(want, r.state())
 	}
-	for _, m := range r.managers {
+	return text + "\n" + r.logs()
+}
+
+// logs are the ends of the programs' logs.
+func (r *running) logs() string {
+	var texts []string
+	add := func(name string, m *manager) {
 		_, log, _ := m.report()
-		text += "\nthe manager logged, at the end:\n" + tail(log)
+		texts = append(texts, name+" logged, at the end:\n"+tail(log))
+	}
+	for _, m := range r.managers {
+		add("the manager", m)
 	}
 	for _, c := range r.components {
-		_, log, _ := c.report()
-		text += "\n" + c.name + " logged, at the end:\n" + tail(log)
+		add(c.name, c.manager)
 	}
-	return text
+	return strings.Join(texts, "\n")
 }
 
 // tail is the end of a log.

@@ -73,8 +73,10 @@ type world struct {
 	wrote map[string][]string
 	// missed are the effects that did not come in time: after a step, each has patience to come.
 	missed []string
-	// steps are when it began to wait for each.
-	steps    []time.Time
+	// steps are since when each may have had an effect: since the effect of the one before came.
+	steps []time.Time
+	// came is when the last effect came, or the story began.
+	came     time.Time
 	patience time.Duration
 	// hubKubeconfig is the file of an agent with its kubeconfig of the hub, and hook runs its clean-up.
 	hubKubeconfig string
@@ -293,6 +295,7 @@ func (w *world) decideSlices(namespace string, of ...[]string) {
 	for i, clusters := range of {
 		if i > 0 {
 			apitest.Must(w.T, pause(w.T.Context(), sliceTakes))
+			w.came = time.Now() // until all slices are written, no cluster counts as absent
 		}
 		part := &clusterv1beta1.PlacementDecision{ObjectMeta: metav1.ObjectMeta{
 			Namespace: namespace, Name: fmt.Sprintf("view-decision-%d", i+1),
@@ -323,7 +326,8 @@ func (w *world) step(effect string, seen func() bool) {
 // stepWithin is step with other times.
 func (w *world) stepWithin(limit, every time.Duration, effect string, seen func() bool) {
 	w.T.Helper()
-	w.steps = append(w.steps, time.Now())
+	w.steps = append(w.steps, w.came)
+	defer func() { w.came = time.Now() }()
 	deadline := time.Now().Add(limit)
 	tick := time.NewTicker(every)
 	defer tick.Stop()
