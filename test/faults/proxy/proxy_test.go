@@ -26,6 +26,7 @@ import (
 type server struct {
 	writes []string
 	events []string
+	ends   bool          // watches end after the events
 	hold   chan struct{} // keeps watches open
 }
 
@@ -36,6 +37,9 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			fmt.Fprintln(w, e)
 		}
 		_ = http.NewResponseController(w).Flush()
+		if s.ends {
+			return
+		}
 		select {
 		case <-s.hold:
 		case <-r.Context().Done():
@@ -262,6 +266,16 @@ func TestADroppedEventEndsWithAList(t *testing.T) {
 	p.Begin(Fault{Kind: EventDropped, Key: Key{Verb: "MODIFIED", Resource: "configmaps", Object: "n/x", N: 1}}, nil)
 	if diff := cmp.Diff([]string{"ERROR Expired"}, shown(t, c)); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestAWatchThatEndsWithoutADroppedEventIsNotContinued(t *testing.T) {
+	p, c := through(t, &server{ends: true, events: []string{configMap("MODIFIED", "x"), configMap("ADDED", "y")}})
+	p.Begin(Fault{Kind: EventDropped, Key: Key{Verb: "MODIFIED", Resource: "configmaps", Object: "n/x", N: 1}}, nil)
+	for _, want := range [][]string{{"ADDED y", "ERROR Expired"}, {"MODIFIED x", "ADDED y", "end"}} {
+		if diff := cmp.Diff(want, shown(t, c)); diff != "" {
+			t.Error(diff)
+		}
 	}
 }
 

@@ -77,12 +77,17 @@ func (w *watched) Close() error {
 	return w.PipeReader.Close()
 }
 
-// copy passes the events on until the watch ends.
+// copy passes the events on until the watch ends. If one was dropped, the watch ends with an error: the client may
+// have seen later events, and would go on after these.
 func (s *stream) copy(from io.Reader) {
 	defer s.end()
+	dropped := false
 	for events := json.NewDecoder(from); ; {
 		var frame json.RawMessage
 		if err := events.Decode(&frame); err != nil { // the end of the stream
+			if dropped {
+				s.send([]byte(expired))
+			}
 			return
 		}
 		if s.lag != nil {
@@ -96,7 +101,9 @@ func (s *stream) copy(from io.Reader) {
 		if by := s.proxy.shifts(); by != 0 {
 			frame = shifted(frame, by)
 		}
-		if !s.pass(append(frame, '\n'), s.happens(e)) {
+		fault := s.happens(e)
+		dropped = dropped || fault == EventDropped
+		if !s.pass(append(frame, '\n'), fault) {
 			return
 		}
 	}
