@@ -215,8 +215,8 @@ func (s *suite) share(n int, do func(l **lane, i int)) {
 func (s *suite) run(plans []plan, limit time.Duration) {
 	s.Helper()
 	s.Logf("started and recorded the references in %s", time.Since(s.began).Round(time.Second))
-	var done atomic.Int64
-	began := time.Now()
+	var mu sync.Mutex // guards ended
+	ended := []time.Time{time.Now()}
 	interrupted, stop := signal.NotifyContext(s.Context(), os.Interrupt)
 	defer stop()
 	context.AfterFunc(interrupted, stop) // a second interrupt ends the process
@@ -232,9 +232,11 @@ func (s *suite) run(plans []plan, limit time.Duration) {
 			calm = lasting
 		}
 		s.one(*l, plans[i], calm)
-		ran := int(done.Add(1))
-		left := time.Since(began) / time.Duration(ran) * time.Duration(len(plans)-ran)
-		fmt.Fprintf(os.Stderr, "%d of %d plans, %s left\n", ran, len(plans), left.Round(time.Second))
+		mu.Lock()
+		defer mu.Unlock()
+		ended = append(ended, time.Now())
+		fmt.Fprintf(os.Stderr, "%d of %d plans, %s left\n",
+			len(ended)-1, len(plans), remaining(ended, len(plans)).Round(time.Second))
 	})
 	var text strings.Builder
 	s.results.summary(&text, s.all)
@@ -295,6 +297,15 @@ func (s *suite) attempt(t *testing.T, l *lane, p plan, ref *reference, calm time
 		o.Verdict = notReached
 	}
 	return o
+}
+
+// remaining is how long plans will take that have not ended, at the pace of the last ones: the first are of all kinds,
+// also those for which hubs are started. ended are when the run began and when each plan ended, at least one.
+func remaining(ended []time.Time, plans int) time.Duration {
+	const recent = 50
+	last := len(ended) - 1
+	first := max(0, last-recent)
+	return ended[last].Sub(ended[first]) / time.Duration(last-first) * time.Duration(plans-last)
 }
 
 // named is the story of a name, if it concerns the writer. It may be one of fewer clusters than in

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/utils/ptr"
@@ -266,5 +267,22 @@ func TestStoryWithoutReferenceIsAResult(t *testing.T) {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("%q is not in\n%s", want, &text)
 		}
+	}
+}
+
+func TestRemainingTimeFollowsThePaceOfTheLastPlans(t *testing.T) {
+	ended := []time.Time{time.Now()}
+	then := func(plans int, each time.Duration) {
+		for range plans {
+			ended = append(ended, ended[len(ended)-1].Add(each))
+		}
+	}
+	then(2, 3*time.Minute)
+	if got := remaining(ended, 200); got != 198*3*time.Minute {
+		t.Errorf("after two slow plans: %s", got)
+	}
+	then(98, time.Second)
+	if got := remaining(ended, 200); got != 100*time.Second {
+		t.Errorf("after many fast ones: %s", got)
 	}
 }
