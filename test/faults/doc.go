@@ -303,5 +303,5 @@
 // suite would not have found what was wrong. That the program ends by itself does not count. make verify checks
 // that all patches apply, also those of the folder versions.
 //
-// docs/reliability.md has what ran, and what was found.
+// docs/reliability.md has what ran, and docs/reliability-findings.md what was found.
 package faults

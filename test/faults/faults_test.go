@@ -35,7 +35,7 @@ var (
 var slow = slices.Concat(ofProcesses, ofClocks, ofUpdates, ofRecreated, proxy.OfNamespaces,
 	[]proxy.Kind{proxy.Lagging60s})
 
-// open are plans with a finding that docs/reliability.md calls open, or that stays. TestSeeded leaves them
+// open are plans with a finding that docs/reliability-findings.md calls open, or that stays. TestSeeded leaves them
 // out, too.
 var open = []string{
 	"place hang patch placementdecisions.multicluster.x-k8s.io team-a/view-profiles-0 1",
