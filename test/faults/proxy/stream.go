@@ -109,8 +109,8 @@ func (s *stream) copy(from io.Reader) {
 	}
 }
 
-// happens records an event and returns the fault that is to happen to it, if any. All watches that the program had
-// have the fault, and those by which it replaces them, which count anew, do not.
+// happens records an event and returns the fault that is to happen to it, if any. Each watch that the program had has
+// the fault. One that replaces it counts from zero, and has none.
 func (s *stream) happens(e event) Kind {
 	if e.Type == "BOOKMARK" && e.Object.Annotations[metav1.InitialEventsAnnotationKey] == "true" {
 		s.listing = false
