@@ -149,7 +149,7 @@ func (l *lane) discardComponents(kept []component) {
 	}
 }
 
-// componentsHaveSeen reports whether the components' watches have shown them the end of clusters that were removed.
+// componentsHaveSeen reports whether the components' watches have shown them the deletion of clusters.
 // If one began the next run before, it would take them for those of that run, which have the same names.
 func (l *lane) componentsHaveSeen(clusters map[string]bool) bool {
 	for _, of := range l.components {

@@ -299,8 +299,8 @@ func (s *suite) attempt(t *testing.T, l *lane, p plan, ref *reference, calm time
 	return o
 }
 
-// remaining is how long plans will take that have not ended, at the pace of the last ones: the first are of all kinds,
-// also those for which hubs are started. ended are when the run began and when each plan ended, at least one.
+// remaining estimates how long the other plans take, from the pace of the last ones: the first plans are of all kinds,
+// also of those that need a new hub. ended has the start of the run, and then the end of each plan, at least of one.
 func remaining(ended []time.Time, plans int) time.Duration {
 	const recent = 50
 	last := len(ended) - 1

@@ -219,7 +219,7 @@ func (l *lane) managerHasSeen(mark int) bool {
 	})
 }
 
-// deletionsShown returns of which objects of a kind a program's watches have shown it the end, since its proxy began.
+// deletionsShown returns the objects of a kind whose deletion a program's watches have shown it since its proxy began.
 func deletionsShown(m *manager, resource string) map[string]bool {
 	shown := map[string]bool{}
 	for _, key := range m.proxy.Record().Events {

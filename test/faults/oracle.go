@@ -58,7 +58,8 @@ type result struct {
 	log, logs string
 	// bodies are what the managers sent, but for Secrets.
 	bodies []proxy.Body
-	// causes are when something happened because of which a manager may take something away.
+	// causes are the earliest times at which something may have happened because of which a manager takes
+	// something away.
 	causes []time.Time
 	// waited is true if the story waited for something before it went on.
 	waited bool

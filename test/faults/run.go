@@ -295,8 +295,8 @@ func mayEnd(fault proxy.Kind, how string) bool {
 	}
 }
 
-// causes returns since when something may have happened because of which a manager takes something away: the act
-// and its later steps began, or a manager was started.
+// causes returns the earliest times at which something may have happened because of which a manager takes something
+// away: the act began, the effect of a step had come so that the next could begin, or a manager was started.
 func (r *running) causes(act time.Time) []time.Time {
 	all := append([]time.Time{act}, r.world.steps...)
 	for _, m := range r.managers {
@@ -564,7 +564,7 @@ func (l *lane) reference(tb testing.TB, s story) (ref reference, problems []stri
 		case !got.converged:
 			pairs, copies := shown(got.after)
 			wanted := fmt.Sprintf("the state after the story: %v: it has the profiles %v and the copies %v; want %v and %v\n%s",
-				errNotReached, pairs, copies, sorted(s.after), sorted(s.copies(s.after)), tail(got.log))
+				errNotReached, pairs, copies, sorted(s.after), sorted(s.copies(s.after)), got.logs)
 			if ref != nil {
 				wanted += "\nit differs from that of the first run (-first +second):\n" + cmp.Diff(ref.after, got.after)
 			}

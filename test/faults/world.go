@@ -73,9 +73,10 @@ type world struct {
 	wrote map[string][]string
 	// missed are the effects that did not come in time: after a step, each has patience to come.
 	missed []string
-	// steps are since when each may have had an effect: since the effect of the one before came.
+	// steps has, for each step, the earliest time at which its effect may have begun: when that of the step before
+	// had come.
 	steps []time.Time
-	// came is when the last effect came, or the story began.
+	// came is when the last effect came, or the act began.
 	came     time.Time
 	patience time.Duration
 	// hubKubeconfig is the file of an agent with its kubeconfig of the hub, and hook runs its clean-up.

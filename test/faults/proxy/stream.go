@@ -86,7 +86,7 @@ func (s *stream) copy(from io.Reader) {
 		var frame json.RawMessage
 		if err := events.Decode(&frame); err != nil { // the end of the stream
 			if dropped {
-				s.send([]byte(expired))
+				s.expire()
 			}
 			return
 		}
