@@ -79,8 +79,8 @@ type result struct {
 	lost []string
 	// problems are effects that did not come while the story went on.
 	problems []string
-	// races are those of the story.
-	races []string
+	// races and outdated are those of the story.
+	races, outdated []string
 	// took is how long it was from the act to the state after, and peak the most memory that the
 	// manager had since it started, in MiB.
 	took time.Duration
@@ -446,8 +446,8 @@ func holds(content, token string) bool {
 
 // histories checks that what consumers saw of a property, ours or another client's, of a claim and of
 // a copied token, and the AgentRevisions that a cluster's ManifestWork deployed, are what was written,
-// in that order, and end with the last; and that no property goes while its profile stays. Of other versions, each
-// may have properties of its own.
+// in that order, and end with the last; and that no property goes while its profile stays, unless the
+// story takes it away. Of other versions, each may have properties of its own.
 func histories(got result) []string {
 	type object struct {
 		Metadata struct {
@@ -493,7 +493,7 @@ func histories(got result) []string {
 				saw[key] = append(saw[key], property.Value)
 			}
 			for _, name := range has[c.key] {
-				if !slices.Contains(names, name) {
+				if !slices.Contains(names, name) && !slices.Contains(got.outdated, name) {
 					findings = append(findings, fmt.Sprintf("%s: the profile lost the property %s", c.key, name))
 				}
 			}

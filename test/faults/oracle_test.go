@@ -285,6 +285,12 @@ func TestOracles(t *testing.T) {
 			wrong: writes("1", "1", change{content: sharedProfileOf("c1", "2", "1")}, change{content: profileOf("c1", "2")}),
 			want:  []string{"the profile lost the property last-seen.example.com"},
 		},
+		"a property goes that only an earlier registration of the cluster had": {
+			wrong: func(r *result) {
+				writes("1", "1", change{content: sharedProfileOf("c1", "2", "1")}, change{content: profileOf("c1", "2")})(r)
+				r.outdated = []string{theirs}
+			},
+		},
 		"another client's update is lost": {
 			wrong: writes("1", "2", change{content: sharedProfileOf("c1", "2", "1")}, change{content: sharedProfileOf("c1", "2", "2")},
 				change{content: sharedProfileOf("c1", "2", "1")}),

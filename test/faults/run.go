@@ -208,7 +208,7 @@ func (l *lane) run(tb testing.TB, s story, fault proxy.Fault, ref *reference, ca
 	if slices.Contains(ofAPIs, fault.Kind) {
 		got.api = fault.Key.Resource
 	}
-	got.tokens, got.wrote, got.races = r.world.tokens, r.world.wrote, s.races
+	got.tokens, got.wrote, got.races, got.outdated = r.world.tokens, r.world.wrote, s.races, s.outdated
 	got.ordered = fault.Kind != restored // which may use a version twice
 	got.causes = r.causes(got.began)
 	got.waited = slices.ContainsFunc(r.world.steps, func(since time.Time) bool { return !since.Before(got.began) })

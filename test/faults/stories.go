@@ -44,7 +44,8 @@ type story struct {
 	races []string
 	// most is how much the manager may write for a cluster; nil if that is not checked.
 	most map[string]int
-	// outdated are texts that no object may contain in the end.
+	// outdated are texts that no object may contain in the end, also names of properties that may go
+	// while their profile stays.
 	outdated []string
 	// calm is for how long nothing may have been written for the state after to count as
 	// reached, if that is longer than for other stories.
