@@ -13,6 +13,10 @@ import (
 // interrupted.
 const StaleAfter = 5 * time.Second
 
+// longestStale bounds the wait for a cache that still has an object of which the API server has said several times
+// that it is gone. A reflector waits about as long before it lists again.
+const longestStale = time.Minute
+
 // Expectations remembers, until a controller's cache shows them, the controller's last write of
 // each object and the write of another client with which it conflicted, so that the controller
 // does not decide, and write again, from a stale cache. Each instance serves objects of one
@@ -27,6 +31,7 @@ type expectation struct {
 	gone            types.UID // of the object we deleted last
 	outdated        string    // a resource version that another client's write has replaced
 	until           time.Time
+	patience        time.Duration // of the last wait for a deletion
 }
 
 // Wrote records a write; obj is the object the API server returned.
@@ -38,10 +43,15 @@ func (e *Expectations) Wrote(obj client.Object, now time.Time) {
 	})
 }
 
-// Deleted records that we deleted obj.
+// Deleted records that we deleted obj, or that a write of it was refused because it is gone. If that
+// is not the first time, the cache has not shown it for long, and the wait is twice the last one.
 func (e *Expectations) Deleted(obj client.Object, now time.Time) {
-	e.set(client.ObjectKeyFromObject(obj), func(expectation) expectation {
-		return expectation{gone: obj.GetUID(), until: now.Add(StaleAfter)}
+	e.set(client.ObjectKeyFromObject(obj), func(before expectation) expectation {
+		patience := StaleAfter
+		if before.gone == obj.GetUID() {
+			patience = min(max(patience, 2*before.patience), longestStale)
+		}
+		return expectation{gone: obj.GetUID(), until: now.Add(patience), patience: patience}
 	})
 }
 
@@ -92,10 +102,11 @@ func (e *Expectations) Forget(key types.NamespacedName) { e.pending.Forget(key) 
 // cached is what the cache has now, nil if it has no object of that key.
 func (e *Expectations) Wait(key types.NamespacedName, cached client.Object, now time.Time) (left time.Duration) {
 	e.pending.Update(key, func(expected expectation, known bool) (expectation, bool) {
-		if known && !expected.metBy(cached) {
-			left = max(0, expected.until.Sub(now))
+		if !known || expected.metBy(cached) {
+			return expected, false
 		}
-		return expected, left > 0
+		left = max(0, expected.until.Sub(now))
+		return expected, left > 0 || expected.patience > 0 && cached != nil && cached.GetUID() == expected.gone
 	})
 	return left
 }

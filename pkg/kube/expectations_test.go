@@ -29,6 +29,7 @@ func TestExpectations(t *testing.T) {
 		cached client.Object
 		after  time.Duration
 		want   time.Duration
+		kept   bool // after the wait
 	}{
 		"nothing written: no wait": {did: func(*Expectations) {}, cached: at("u", "1")},
 		"written, the cache is behind: wait": {
@@ -50,7 +51,9 @@ func TestExpectations(t *testing.T) {
 		"deleted, the cache has none":                          {did: deleted},
 		"deleted, the cache has another of the name":           {did: deleted, cached: at("v", "13")},
 		"deleted, but a finalizer holds it":                    {did: deleted, cached: going},
-		"deleted, and the cache never sees it: not forever":    {did: deleted, cached: at("u", "10"), after: time.Minute},
+		"deleted, and the cache never sees it: not forever": {
+			did: deleted, cached: at("u", "10"), after: time.Minute, kept: true,
+		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -59,10 +62,43 @@ func TestExpectations(t *testing.T) {
 			if got := e.Wait(key, test.cached, start.Add(test.after)); got != test.want {
 				t.Errorf("Wait = %s, want %s", got, test.want)
 			}
-			if test.want == 0 && e.pending.Len() != 0 {
+			if test.want == 0 && !test.kept && e.pending.Len() != 0 {
 				t.Error("a met expectation must not be kept")
 			}
+			if e.Wait(key, nil, start.Add(time.Hour)); e.pending.Len() != 0 {
+				t.Error("an expectation must not be kept when the cache has no object and the wait is over")
+			}
 		})
+	}
+}
+
+func TestWritesOfWhatIsGoneAreTriedLessAndLessOften(t *testing.T) {
+	now := time.Unix(100, 0)
+	object := func(uid string) *corev1.ConfigMap {
+		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c", UID: types.UID(uid)}}
+	}
+	key, e := client.ObjectKeyFromObject(object("u")), &Expectations{}
+	tries := func(uid string, within time.Duration) (tried int) {
+		for end := now.Add(within); now.Before(end); tried++ {
+			e.Deleted(object(uid), now)
+			for left := e.Wait(key, object(uid), now); left > 0; left = e.Wait(key, object(uid), now) {
+				now = now.Add(left)
+			}
+		}
+		return tried
+	}
+	if got := tries("u", 70*time.Second); got != 4 { // after 5, 15 and 35 seconds
+		t.Errorf("%d tries while the cache had what is gone for 70 s", got)
+	}
+	if got := tries("u", 10*time.Minute); got != 10 {
+		t.Errorf("%d tries in the next ten minutes, not one each minute", got)
+	}
+	e.Deleted(object("v"), now)
+	if got := e.Wait(key, object("v"), now); got != StaleAfter {
+		t.Errorf("another object of the name waits for %s", got)
+	}
+	if e.Wait(key, object("w"), now); e.pending.Len() != 0 {
+		t.Error("an expectation that is met must not be kept")
 	}
 }
 
