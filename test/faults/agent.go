@@ -38,6 +38,9 @@ const (
 	agentUser = "system:serviceaccount:" + agentNamespace + ":cluster-inventory-agent"
 	hookUser  = "system:serviceaccount:" + agentNamespace + ":cluster-inventory-cleanup"
 
+	// agentRights are the role of agents on the hub, and the RoleBinding in the namespace of each cluster.
+	agentRights = "open-cluster-management:cluster-inventory:agent-on-hub"
+
 	// reserved is a name that no property is published under.
 	reserved = "reserved.example.com"
 )
@@ -126,11 +129,10 @@ func (l *lane) grantAgent() {
 		}
 		l.hub.MustCreate(object)
 	}
-	const onHub = "open-cluster-management:cluster-inventory:agent-on-hub"
-	role := manifesttest.Find[rbacv1.ClusterRole](l.tb, hubtest.MustRender(l.tb, ""), "ClusterRole", onHub)
+	role := manifesttest.Find[rbacv1.ClusterRole](l.tb, hubtest.MustRender(l.tb, ""), "ClusterRole", agentRights)
 	l.hub.MustCreate(role, &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: agentCluster, Name: onHub},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: onHub},
+		ObjectMeta: metav1.ObjectMeta{Namespace: agentCluster, Name: agentRights},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: agentRights},
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: agentUser}},
 	})
 }

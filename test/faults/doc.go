@@ -244,9 +244,9 @@
 //     see why they should go.
 //
 // One plan follows another on the same hub, with the same manager unless the fault or a finding
-// has changed it; before each, the hub is emptied, and that is checked. Only a plan of spread that follows another
-// one without a finding does not start with an empty hub: the story undoes what it has done, until the hub is in the
-// reference's state before.
+// has changed it; before each, the hub is emptied, and that is checked. Only a plan of install, rollback or spread
+// that follows another one of its story without a finding does not start with an empty hub: the story undoes what it
+// has done, until the hub is in the reference's state before.
 //
 // # Oracles
 //

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -73,6 +74,16 @@ func install() story {
 			w.copied(teamA)
 			w.deployed("c1")
 		},
+		undo: func(w *world) {
+			w.wave("c4", "0")
+			w.installsWaves("1", "3")
+			for _, name := range []string{"c4", "c5"} {
+				w.removed(name)
+				// The garbage collector does that on other hubs.
+				w.MustDelete(&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: agentRights}})
+			}
+			w.deployed("c1", "c2", "c3")
+		},
 	}
 }
 
@@ -90,9 +101,7 @@ func rollback() story {
 			}
 			w.installs(waves, "1")
 			w.account("c1", teamA)
-			for _, name := range all {
-				w.wrote[agentOf(name)] = []string{w.revision(byPlacement)}
-			}
+			w.wroteFirst(all)
 			w.deployed(all...)
 		},
 		act: func(w *world) {
@@ -110,6 +119,20 @@ func rollback() story {
 			}
 			w.deployed(all...)
 		},
+		undo: func(w *world) {
+			w.forgetRollout()
+			w.wroteFirst(all)
+			w.deployed(all...)
+		},
+	}
+}
+
+// wroteFirst notes that clusters have had no AgentRevision but the first.
+func (w *world) wroteFirst(clusters []string) {
+	w.T.Helper()
+	first := w.revision(byPlacement)
+	for _, name := range clusters {
+		w.wrote[agentOf(name)] = []string{first}
 	}
 }
 
