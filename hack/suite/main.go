@@ -75,6 +75,8 @@ func jobs(mode string) ([][]suite, error) {
 	case "e2e":
 		return [][]suite{{journeys}}, nil
 	case "all":
+		// Beside three fleets, two packages for each CPU made TLS handshakes take longer than ten seconds.
+		unit[0].sideBySide = runtime.NumCPU()
 		return [][]suite{{mainOf(journeys)}, unit, fleet}, nil
 	case "race":
 		return [][]suite{{{module: ".", packages: []string{"./..."}, race: true}}}, nil
