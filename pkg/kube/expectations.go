@@ -28,10 +28,10 @@ type Expectations struct {
 type expectation struct {
 	resourceVersion string    // of the object after our write; empty after a deletion
 	written         types.UID // of the object we wrote
-	gone            types.UID // of the object we deleted last
+	gone            types.UID // of the object that we last deleted or found gone
 	outdated        string    // a resource version that another client's write has replaced
 	until           time.Time
-	patience        time.Duration // of the last wait for a deletion
+	patience        time.Duration // how long to wait for the cache to show the deletion; 0 after a write
 }
 
 // Wrote records a write; obj is the object the API server returned.
@@ -43,8 +43,8 @@ func (e *Expectations) Wrote(obj client.Object, now time.Time) {
 	})
 }
 
-// Deleted records that we deleted obj, or that a write of it was refused because it is gone. If that
-// is not the first time, the cache has not shown it for long, and the wait is twice the last one.
+// Deleted records that we deleted obj, or that a write of it was refused because it is gone. Each
+// time that this happens again, the cache still has the object, and the wait is twice the last one.
 func (e *Expectations) Deleted(obj client.Object, now time.Time) {
 	e.set(client.ObjectKeyFromObject(obj), func(before expectation) expectation {
 		patience := StaleAfter
@@ -68,7 +68,7 @@ func (e *Expectations) set(key types.NamespacedName, change func(expectation) ex
 	e.pending.Update(key, func(before expectation, _ bool) (expectation, bool) { return change(before), true })
 }
 
-// IsDeleted reports whether we deleted obj, which the cache may still have.
+// IsDeleted reports whether we deleted obj or found it gone. The cache may still have it.
 func (e *Expectations) IsDeleted(obj client.Object) bool {
 	expected, _ := e.pending.Load(client.ObjectKeyFromObject(obj))
 	return expected.gone != "" && expected.gone == obj.GetUID()
