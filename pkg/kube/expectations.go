@@ -31,7 +31,7 @@ type expectation struct {
 	gone            types.UID // of the object that we last deleted or found gone
 	outdated        string    // a resource version that another client's write has replaced
 	until           time.Time
-	patience        time.Duration // how long to wait for the cache to show the deletion; 0 after a write
+	patience        time.Duration // how long to wait after an object was found gone; 0 after a write of our own
 }
 
 // Wrote records a write; obj is the object the API server returned.
@@ -43,9 +43,17 @@ func (e *Expectations) Wrote(obj client.Object, now time.Time) {
 	})
 }
 
-// Deleted records that we deleted obj, or that a write of it was refused because it is gone. Each
-// time that this happens again, the cache still has the object, and the wait is twice the last one.
+// Deleted records that we deleted obj.
 func (e *Expectations) Deleted(obj client.Object, now time.Time) {
+	e.set(client.ObjectKeyFromObject(obj), func(expectation) expectation {
+		return expectation{gone: obj.GetUID(), until: now.Add(StaleAfter)}
+	})
+}
+
+// Gone records that a write of obj was refused because it is gone. Each time that this happens
+// again, the cache still has the object, and the wait is twice the last one, up to a minute. So it
+// is for controllers whose keys have one object each: a wait for a missing event delays nothing else.
+func (e *Expectations) Gone(obj client.Object, now time.Time) {
 	e.set(client.ObjectKeyFromObject(obj), func(before expectation) expectation {
 		patience := StaleAfter
 		if before.gone == obj.GetUID() {

@@ -22,6 +22,7 @@ func TestExpectations(t *testing.T) {
 	going.DeletionTimestamp = &metav1.Time{Time: start}
 	wrote := func(e *Expectations) { e.Wrote(at("u", "10"), start) }
 	deleted := func(e *Expectations) { e.Deleted(at("u", "10"), start) }
+	gone := func(e *Expectations) { e.Gone(at("u", "10"), start) }
 	lost := func(e *Expectations) { e.Conflicted(at("u", "10"), start) }
 
 	tests := map[string]struct {
@@ -51,8 +52,11 @@ func TestExpectations(t *testing.T) {
 		"deleted, the cache has none":                          {did: deleted},
 		"deleted, the cache has another of the name":           {did: deleted, cached: at("v", "13")},
 		"deleted, but a finalizer holds it":                    {did: deleted, cached: going},
-		"deleted, and the cache never sees it: not forever": {
-			did: deleted, cached: at("u", "10"), after: time.Minute, kept: true,
+		"deleted, and the cache never sees it: not forever":    {did: deleted, cached: at("u", "10"), after: 5 * time.Second},
+		"found gone, the cache still has it: wait":             {did: gone, cached: at("u", "10"), want: 5 * time.Second},
+		"found gone, the cache has none":                       {did: gone},
+		"found gone, and the cache never sees it: the next wait is longer": {
+			did: gone, cached: at("u", "10"), after: 5 * time.Second, kept: true,
 		},
 	}
 	for name, test := range tests {
@@ -80,7 +84,7 @@ func TestWritesOfWhatIsGoneAreTriedLessAndLessOften(t *testing.T) {
 	key, e := client.ObjectKeyFromObject(object("u")), &Expectations{}
 	tries := func(uid string, within time.Duration) (tried int) {
 		for end := now.Add(within); now.Before(end); tried++ {
-			e.Deleted(object(uid), now)
+			e.Gone(object(uid), now)
 			for left := e.Wait(key, object(uid), now); left > 0; left = e.Wait(key, object(uid), now) {
 				now = now.Add(left)
 			}
@@ -96,6 +100,10 @@ func TestWritesOfWhatIsGoneAreTriedLessAndLessOften(t *testing.T) {
 	e.Deleted(object("v"), now)
 	if got := e.Wait(key, object("v"), now); got != StaleAfter {
 		t.Errorf("another object of the name waits for %s", got)
+	}
+	e.Deleted(object("v"), now) // other objects of a controller's key may wait as well
+	if got := e.Wait(key, object("v"), now); got != StaleAfter {
+		t.Errorf("a second deletion waits for %s", got)
 	}
 	if e.Wait(key, object("w"), now); e.pending.Len() != 0 {
 		t.Error("an expectation that is met must not be kept")

@@ -435,7 +435,7 @@ func (r *Reconciler) lost(o *profiles.Observed, what kube.Write, err error) {
 		r.brake.Lost(o.Pair, what, profiles.OwnPart(o.Profile), r.opts.Clock.Now())
 		r.expectations.Conflicted(o.Profile, r.opts.Clock.Now())
 	case kube.IsGone(err) && o.Profile != nil:
-		r.expectations.Deleted(o.Profile, r.opts.Clock.Now())
+		r.expectations.Gone(o.Profile, r.opts.Clock.Now())
 	}
 }
 
@@ -455,7 +455,11 @@ func (r *Reconciler) prune(ctx context.Context, o *profiles.Observed) error {
 	}
 	log.FromContext(ctx).Info("Deleted ClusterProfile", "uid", o.Profile.UID)
 	r.brake.Wrote(o.Pair, kube.Remove, before, "", r.opts.Clock.Now())
-	r.expectations.Deleted(o.Profile, r.opts.Clock.Now())
+	if err == nil {
+		r.expectations.Deleted(o.Profile, r.opts.Clock.Now())
+	} else {
+		r.expectations.Gone(o.Profile, r.opts.Clock.Now())
+	}
 	return nil
 }
 
