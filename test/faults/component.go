@@ -211,8 +211,8 @@ func (r *running) wake(tb testing.TB) (stop func()) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		for n := 1; pause(ctx, wakeEvery) == nil; n++ {
-			r.touchPlacements(ctx, fmt.Sprint(n))
+		for pause(ctx, wakeEvery) == nil {
+			r.touchPlacements(ctx, time.Now().String()) // another value than in the run before
 		}
 	}()
 	return func() {

@@ -51,7 +51,8 @@ func TestMain(m *testing.M) {
 	removePatched()
 }
 
-// TestSeeded runs some plans, chosen by a seed. CI does that, too, so a plan fails it only twice.
+// TestSeeded runs some plans, chosen by a seed, and a story of many clusters without a fault. CI does that, too, so a
+// plan fails it only twice.
 func TestSeeded(t *testing.T) {
 	if *someFlag == 0 {
 		t.Skip("make robust PLANS=40 runs it")
@@ -60,12 +61,12 @@ func TestSeeded(t *testing.T) {
 	of := slices.DeleteFunc(slices.Clone(s.writer.stories), func(s story) bool {
 		return s.large || len(s.components) > 0
 	})
-	few := s.named(manyPrefix + strconv.Itoa(tokenEvery)) // first, because it takes longest
-	s.start(*laneFlag, slices.Concat(few, of))
+	s.start(*laneFlag, of)
 	s.twice = true
 	t.Logf("%d plans of %d, chosen by -seed=%d", *someFlag, len(s.all), *seedFlag)
 	known := func(p plan) bool { return slices.Contains(open, p.String()) }
-	s.run(choose(slices.DeleteFunc(slices.Clone(s.all), known), *someFlag, *seedFlag, slow...), time.Hour)
+	s.run(choose(slices.DeleteFunc(slices.Clone(s.all), known), *someFlag, *seedFlag, slow...), time.Hour,
+		s.named(manyPrefix+strconv.Itoa(tokenEvery))...)
 	const most = 10 // one in ten
 	if n := s.results.count(notReached); n > *someFlag/most {
 		t.Errorf("%d of %d plans were not reached", n, *someFlag)
@@ -149,34 +150,11 @@ func (s *suite) start(lanes int, of []story) {
 	s.lanes = make([]*lane, lanes)
 	var mu sync.Mutex
 	s.share(len(of), func(l **lane, i int) {
-		if *l == nil {
-			*l = newLane(s, s.writer, s.certificate)
-		}
-		s.Run("reference of "+of[i].name, func(t *testing.T) {
-			began := time.Now()
-			ref, problems := (*l).reference(t, of[i])
-			if len(problems) > 0 {
-				if !s.writer.mayLackReference {
-					t.Fatal(strings.Join(problems, "\n"))
-				}
-				t.Logf("no reference: %s", strings.Join(problems, "\n"))
-				p := plan{story: of[i].name, fault: proxy.Fault{Kind: proxy.None}}
-				apitest.Must(t, s.results.add(outcome{
-					Plan: p.String(), Verdict: noReference, Findings: problems,
-					Seconds: time.Since(began).Seconds(), Loaded: cpuPressure(),
-				}))
-				return
-			}
+		if ref, has := s.record(l, of[i]); has {
 			mu.Lock()
 			defer mu.Unlock()
 			s.references[of[i].name] = ref
-			switch {
-			case of[i].large:
-				t.Logf("%d writes and events are not in every run without a fault", len(ref.masked))
-			case len(ref.masked) > 0:
-				t.Logf("not in every run without a fault: %v", ref.masked)
-			}
-		})
+		}
 	})
 	if s.Failed() {
 		s.FailNow()
@@ -191,6 +169,40 @@ func (s *suite) start(lanes int, of []story) {
 		return slices.Contains(slices.Concat(s.writer.without, story.without), p.fault.Kind) ||
 			slices.Contains(story.impossible, strings.TrimPrefix(p.String(), story.name+" "))
 	})
+}
+
+// record records the reference of a story as a subtest.
+func (s *suite) record(l **lane, of story) (reference, bool) {
+	if *l == nil {
+		*l = newLane(s, s.writer, s.certificate)
+	}
+	var ref reference
+	var has bool
+	s.Run("reference of "+of.name, func(t *testing.T) {
+		began := time.Now()
+		var problems []string
+		ref, problems = (*l).reference(t, of)
+		if len(problems) > 0 {
+			if !s.writer.mayLackReference {
+				t.Fatal(strings.Join(problems, "\n"))
+			}
+			t.Logf("no reference: %s", strings.Join(problems, "\n"))
+			p := plan{story: of.name, fault: proxy.Fault{Kind: proxy.None}}
+			apitest.Must(t, s.results.add(outcome{
+				Plan: p.String(), Verdict: noReference, Findings: problems,
+				Seconds: time.Since(began).Seconds(), Loaded: cpuPressure(),
+			}))
+			return
+		}
+		has = true
+		switch {
+		case of.large:
+			t.Logf("%d writes and events are not in every run without a fault", len(ref.masked))
+		case len(ref.masked) > 0:
+			t.Logf("not in every run without a fault: %v", ref.masked)
+		}
+	})
+	return ref, has
 }
 
 // share gives the numbers below n to the lanes, each one at a time.
@@ -214,8 +226,8 @@ func (s *suite) share(n int, do func(l **lane, i int)) {
 	group.Wait()
 }
 
-// run runs plans, and begins none after a time.
-func (s *suite) run(plans []plan, limit time.Duration) {
+// run runs plans, and begins none after a time. Meanwhile, it records the references of stories without plans.
+func (s *suite) run(plans []plan, limit time.Duration, without ...story) {
 	s.Helper()
 	s.Logf("started and recorded the references in %s", time.Since(s.began).Round(time.Second))
 	var mu sync.Mutex // guards ended
@@ -223,7 +235,14 @@ func (s *suite) run(plans []plan, limit time.Duration) {
 	interrupted, stop := signal.NotifyContext(s.Context(), os.Interrupt)
 	defer stop()
 	context.AfterFunc(interrupted, stop) // a second interrupt ends the process
-	s.share(len(plans), func(l **lane, i int) {
+	s.share(len(without)+len(plans), func(l **lane, i int) {
+		if i < len(without) { // first, because they take long
+			if _, has := s.record(l, without[i]); !has {
+				(*l).discard()
+			}
+			return
+		}
+		i -= len(without)
 		if time.Since(s.began) > limit || interrupted.Err() != nil {
 			return
 		}

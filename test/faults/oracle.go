@@ -493,7 +493,8 @@ func histories(got result) []string {
 				saw[key] = append(saw[key], property.Value)
 			}
 			for _, name := range has[c.key] {
-				if !slices.Contains(names, name) && !slices.Contains(got.outdated, name) {
+				mayGo := slices.Contains(got.outdated, name) && slices.Contains(got.races, o.Metadata.Name)
+				if !slices.Contains(names, name) && !mayGo {
 					findings = append(findings, fmt.Sprintf("%s: the profile lost the property %s", c.key, name))
 				}
 			}

@@ -288,8 +288,15 @@ func TestOracles(t *testing.T) {
 		"a property goes that only an earlier registration of the cluster had": {
 			wrong: func(r *result) {
 				writes("1", "1", change{content: sharedProfileOf("c1", "2", "1")}, change{content: profileOf("c1", "2")})(r)
-				r.outdated = []string{theirs}
+				r.outdated, r.races = []string{theirs}, []string{"c1"}
 			},
+		},
+		"such a property goes of a cluster whose profile goes first": {
+			wrong: func(r *result) {
+				writes("1", "1", change{content: sharedProfileOf("c1", "2", "1")}, change{content: profileOf("c1", "2")})(r)
+				r.outdated, r.races = []string{theirs}, []string{"c2"}
+			},
+			want: []string{"the profile lost the property last-seen.example.com"},
 		},
 		"another client's update is lost": {
 			wrong: writes("1", "2", change{content: sharedProfileOf("c1", "2", "1")}, change{content: sharedProfileOf("c1", "2", "2")},

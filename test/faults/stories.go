@@ -29,8 +29,8 @@ type story struct {
 	// components are those of Open Cluster Management's that run, instead of being played by
 	// ocmtest. They need a folder with its programs, so TestSeeded leaves such stories out.
 	components []component
-	// large is true if there are many clusters. TestSeeded leaves such stories out, and plans of some
-	// kinds are left out.
+	// large is true if there are many clusters. TestSeeded has no plans of such stories, and plans of
+	// some kinds are left out.
 	large bool
 	// without are faults that do not fit it.
 	without []proxy.Kind
@@ -44,8 +44,8 @@ type story struct {
 	races []string
 	// most is how much the manager may write for a cluster; nil if that is not checked.
 	most map[string]int
-	// outdated are texts that no object may contain in the end, also names of properties that may go
-	// while their profile stays.
+	// outdated are texts that no object may contain in the end, also names of properties that profiles
+	// of races may lose.
 	outdated []string
 	// calm is for how long nothing may have been written for the state after to count as
 	// reached, if that is longer than for other stories.
