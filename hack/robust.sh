@@ -10,7 +10,8 @@ cd "$(dirname "$0")/.."
 
 [ -n "${KUBEBUILDER_ASSETS:-}" ] || KUBEBUILDER_ASSETS=$(go -C test/fleet run ./cmd/fleet assets)
 export KUBEBUILDER_ASSETS
-# Most of the CPU time is that of API servers: collecting their garbage less often saves some of it.
+# Most of the CPU time is that of API servers: collecting their garbage less often saves some of it. The
+# manager's memory is then not that of a deployment.
 export GOGC="${GOGC:-300}"
 args=(-seed="${SEED:-1}" -lanes="${LANES:-4}" -writer="${WRITER:-}")
 test=TestRobust

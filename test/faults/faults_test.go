@@ -61,9 +61,10 @@ func TestSeeded(t *testing.T) {
 	of := slices.DeleteFunc(slices.Clone(s.writer.stories), func(s story) bool {
 		return s.large || len(s.components) > 0
 	})
+	of = chooseStories(of, *someFlag, *seedFlag)
 	s.start(*laneFlag, of)
 	s.twice = true
-	t.Logf("%d plans of %d, chosen by -seed=%d", *someFlag, len(s.all), *seedFlag)
+	t.Logf("%d plans of the %d of %d stories, chosen by -seed=%d", *someFlag, len(s.all), len(of), *seedFlag)
 	known := func(p plan) bool { return slices.Contains(open, p.String()) }
 	s.run(choose(slices.DeleteFunc(slices.Clone(s.all), known), *someFlag, *seedFlag, slow...), time.Hour,
 		s.named(manyPrefix+strconv.Itoa(tokenEvery))...)

@@ -148,6 +148,16 @@ func plansOf(s story, ref reference, apis ...api) []plan {
 	return append(all, apiPlans(name, ref, apis)...)
 }
 
+// chooseStories returns as many of the stories as n plans are enough for, which depend on the seed only: a story costs
+// two runs without a fault.
+func chooseStories(all []story, n int, seed uint64) []story {
+	const plansEach = 5
+	random := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // it is to be repeatable
+	chosen := slices.Clone(all)
+	random.Shuffle(len(chosen), func(i, j int) { chosen[i], chosen[j] = chosen[j], chosen[i] })
+	return chosen[:min(len(chosen), (n+plansEach-1)/plansEach)]
+}
+
 // choose returns n of the plans, in an order that depends on the seed only. Kinds of faults
 // take turns, and within a kind the stories do.
 func choose(all []plan, n int, seed uint64, without ...proxy.Kind) []plan {

@@ -169,6 +169,22 @@ func TestTheSeedDecides(t *testing.T) {
 	if fmt.Sprint(one) == fmt.Sprint(choose(all, len(all), 2)) {
 		t.Error("two seeds choose alike")
 	}
+	names := func(few []story) (names []string) {
+		for _, s := range few {
+			names = append(names, s.name)
+		}
+		return names
+	}
+	few := names(chooseStories(stories, 40, 1))
+	if diff := cmp.Diff(few, names(chooseStories(stories, 40, 1))); diff != "" || len(few) != 8 {
+		t.Errorf("%d stories: %s", len(few), diff)
+	}
+	if slices.Equal(few, names(chooseStories(stories, 40, 2))) {
+		t.Error("two seeds choose the same stories")
+	}
+	if got := chooseStories(stories, 1000, 1); len(got) != len(stories) {
+		t.Errorf("%d plans have only %d stories", 1000, len(got))
+	}
 	sorted := func(plans []plan) []string {
 		var names []string
 		for _, p := range plans {
