@@ -148,25 +148,27 @@ func plansOf(s story, ref reference, apis ...api) []plan {
 	return append(all, apiPlans(name, ref, apis)...)
 }
 
-// chooseStories returns as many of the stories as n plans are enough for, which depend on the seed only: a story costs
-// two runs without a fault.
+// shuffled returns all in an order that depends on the seed only.
+func shuffled[T any](all []T, seed uint64) []T {
+	random := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // it is to be repeatable
+	order := slices.Clone(all)
+	random.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
+	return order
+}
+
+// chooseStories returns the stories for n plans, one for every five: a story costs two runs without a
+// fault. The choice depends on the seed only.
 func chooseStories(all []story, n int, seed uint64) []story {
 	const plansEach = 5
-	random := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // it is to be repeatable
-	chosen := slices.Clone(all)
-	random.Shuffle(len(chosen), func(i, j int) { chosen[i], chosen[j] = chosen[j], chosen[i] })
-	return chosen[:min(len(chosen), (n+plansEach-1)/plansEach)]
+	return shuffled(all, seed)[:min(len(all), (n+plansEach-1)/plansEach)]
 }
 
 // choose returns n of the plans, in an order that depends on the seed only. Kinds of faults
 // take turns, and within a kind the stories do.
 func choose(all []plan, n int, seed uint64, without ...proxy.Kind) []plan {
-	random := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // it is to be repeatable
-	shuffled := slices.Clone(all)
-	random.Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
 	counts, turns := map[string]int{}, map[plan]int{}
 	var chosen []plan
-	for _, p := range shuffled {
+	for _, p := range shuffled(all, seed) {
 		if slices.Contains(without, p.fault.Kind) {
 			continue
 		}
