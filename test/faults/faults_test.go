@@ -61,13 +61,8 @@ func TestSeeded(t *testing.T) {
 	of := slices.DeleteFunc(slices.Clone(s.writer.stories), func(s story) bool {
 		return s.large || len(s.components) > 0
 	})
-	of = chooseStories(of, *someFlag, *seedFlag)
-	s.start(*laneFlag, of)
 	s.twice = true
-	t.Logf("%d plans of the %d of %d stories, chosen by -seed=%d", *someFlag, len(s.all), len(of), *seedFlag)
-	known := func(p plan) bool { return slices.Contains(open, p.String()) }
-	s.run(choose(slices.DeleteFunc(slices.Clone(s.all), known), *someFlag, *seedFlag, slow...), time.Hour,
-		s.named(manyPrefix+strconv.Itoa(tokenEvery))...)
+	s.seeded(*someFlag, chooseStories(of, *someFlag, *seedFlag), s.named(manyPrefix+strconv.Itoa(tokenEvery)))
 	const most = 10 // one in ten
 	if n := s.results.count(notReached); n > *someFlag/most {
 		t.Errorf("%d of %d plans were not reached", n, *someFlag)
@@ -104,7 +99,7 @@ func TestRobust(t *testing.T) {
 	}
 	s.start(*laneFlag, of)
 	var left []plan
-	for _, p := range choose(s.all, len(s.all), *seedFlag) {
+	for _, p := range choose(s.all, len(s.all), *seedFlag, 0) {
 		if !s.results.done(p) {
 			left = append(left, p)
 		}
@@ -120,16 +115,19 @@ func TestRobust(t *testing.T) {
 // suite runs plans on several hubs.
 type suite struct {
 	*testing.T
-	writer     writer
-	began      time.Time
-	results    *results
-	lanes      []*lane
-	references map[string]reference
-	all        []plan
+	writer  writer
+	began   time.Time
+	results *results
+	lanes   []*lane
 	// twice is true if a plan must fail twice to count.
 	twice bool
 	// certificate is that of cluster-proxy on all hubs.
 	certificate []byte
+
+	mu         sync.Mutex // guards the rest while the lanes run
+	references map[string]reference
+	all        []plan      // of these stories
+	ended      []time.Time // the start, and the end of each plan
 }
 
 func newSuite(t *testing.T, name, file string) *suite {
@@ -147,42 +145,31 @@ func newSuite(t *testing.T, name, file string) *suite {
 // start starts the hubs, records the references of some stories, and lists their plans.
 func (s *suite) start(lanes int, of []story) {
 	s.Helper()
-	s.certificate = servingCertificate(s)
-	s.lanes = make([]*lane, lanes)
-	var mu sync.Mutex
-	s.share(len(of), func(l **lane, i int) {
-		if ref, has := s.record(l, of[i]); has {
-			mu.Lock()
-			defer mu.Unlock()
-			s.references[of[i].name] = ref
-		}
-	})
+	s.prepare(lanes)
+	s.share(len(of), func(l **lane, i int) { s.record(l, of[i]) })
 	if s.Failed() {
 		s.FailNow()
 	}
 	for _, story := range of {
-		if ref, has := s.references[story.name]; has {
-			s.all = append(s.all, plansOf(story, ref, s.writer.apis...)...)
-		}
+		s.all = append(s.all, s.plans(story)...)
 	}
-	s.all = slices.DeleteFunc(s.all, func(p plan) bool {
-		story := s.story(p)
-		return slices.Contains(slices.Concat(s.writer.without, story.without), p.fault.Kind) ||
-			slices.Contains(story.impossible, strings.TrimPrefix(p.String(), story.name+" "))
-	})
+}
+
+// prepare makes lanes, whose hubs start when they are used.
+func (s *suite) prepare(lanes int) {
+	s.Helper()
+	s.certificate = servingCertificate(s)
+	s.lanes = make([]*lane, lanes)
 }
 
 // record records the reference of a story as a subtest.
-func (s *suite) record(l **lane, of story) (reference, bool) {
+func (s *suite) record(l **lane, of story) {
 	if *l == nil {
 		*l = newLane(s, s.writer, s.certificate)
 	}
-	var ref reference
-	var has bool
-	s.Run("reference of "+of.name, func(t *testing.T) {
+	ended := s.Run("reference of "+of.name, func(t *testing.T) {
 		began := time.Now()
-		var problems []string
-		ref, problems = (*l).reference(t, of)
+		ref, problems := (*l).reference(t, of)
 		if len(problems) > 0 {
 			if !s.writer.mayLackReference {
 				t.Fatal(strings.Join(problems, "\n"))
@@ -195,7 +182,9 @@ func (s *suite) record(l **lane, of story) (reference, bool) {
 			}))
 			return
 		}
-		has = true
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.references[of.name] = ref
 		switch {
 		case of.large:
 			t.Logf("%d writes and events are not in every run without a fault", len(ref.masked))
@@ -203,12 +192,33 @@ func (s *suite) record(l **lane, of story) (reference, bool) {
 			t.Logf("not in every run without a fault: %v", ref.masked)
 		}
 	})
+	if !ended {
+		(*l).discard()
+	}
+}
+
+// reference is that of a story, if it has one.
+func (s *suite) reference(name string) (reference, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ref, has := s.references[name]
 	return ref, has
 }
 
-// share gives the numbers below n to the lanes, each one at a time.
-func (s *suite) share(n int, do func(l **lane, i int)) {
-	var next atomic.Int64
+// plans are all of a story; none without a reference.
+func (s *suite) plans(of story) []plan {
+	ref, has := s.reference(of.name)
+	if !has {
+		return nil
+	}
+	return slices.DeleteFunc(plansOf(of, ref, s.writer.apis...), func(p plan) bool {
+		return slices.Contains(slices.Concat(s.writer.without, of.without), p.fault.Kind) ||
+			slices.Contains(of.impossible, strings.TrimPrefix(p.String(), of.name+" "))
+	})
+}
+
+// inLanes calls a function for all lanes at the same time.
+func (s *suite) inLanes(do func(l **lane)) {
 	var group sync.WaitGroup
 	for at := range s.lanes {
 		group.Go(func() {
@@ -218,32 +228,91 @@ func (s *suite) share(n int, do func(l **lane, i int)) {
 					fmt.Fprintf(os.Stderr, "hub %d of %d is not used any more\n", at+1, len(s.lanes))
 				}
 			}()
-			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
-				do(&s.lanes[at], i)
-			}
+			do(&s.lanes[at])
 			ended = true
 		})
 	}
 	group.Wait()
 }
 
-// run runs plans, and begins none after a time. Meanwhile, it records the references of stories without plans.
-func (s *suite) run(plans []plan, limit time.Duration, without ...story) {
-	s.Helper()
-	s.Logf("started and recorded the references in %s", time.Since(s.began).Round(time.Second))
-	var mu sync.Mutex // guards ended
-	ended := []time.Time{time.Now()}
-	interrupted, stop := signal.NotifyContext(s.Context(), os.Interrupt)
-	defer stop()
-	context.AfterFunc(interrupted, stop) // a second interrupt ends the process
-	s.share(len(without)+len(plans), func(l **lane, i int) {
-		if i < len(without) { // first, because they take long
-			if _, has := s.record(l, without[i]); !has {
-				(*l).discard()
-			}
-			return
+// share gives the numbers below n to the lanes, each one at a time.
+func (s *suite) share(n int, do func(l **lane, i int)) {
+	var next atomic.Int64
+	s.inLanes(func(l **lane) {
+		for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
+			do(l, i)
 		}
-		i -= len(without)
+	})
+}
+
+// run runs plans, and begins none after a time.
+func (s *suite) run(plans []plan, limit time.Duration) {
+	s.Helper()
+	s.Logf("recorded the references in %s", time.Since(s.began).Round(time.Second))
+	one := s.runner(len(plans), limit)
+	s.share(len(plans), func(l **lane, i int) { one(l, plans[i]) })
+	s.summary()
+}
+
+// seeded runs n plans of some stories, those of each as soon as its reference is recorded. Of others, it records
+// only the reference, at first, because that takes long.
+func (s *suite) seeded(n int, of, others []story) {
+	s.Helper()
+	s.prepare(*laneFlag)
+	references := make(chan func(l **lane), len(others)+len(of))
+	for _, other := range others {
+		references <- func(l **lane) { s.record(l, other) }
+	}
+	var left sync.WaitGroup
+	left.Add(len(of))
+	plans := make(chan plan, n)
+	for i, story := range of {
+		first, end := i*n/len(of), (i+1)*n/len(of)
+		references <- func(l **lane) {
+			defer left.Done() // also if the hub does not start
+			s.record(l, story)
+			for _, p := range s.some(story, end-first, first) {
+				plans <- p
+			}
+		}
+	}
+	close(references)
+	go func() {
+		left.Wait()
+		s.Logf("recorded the references of %d stories, chosen by -seed=%d, in %s",
+			len(of), *seedFlag, time.Since(s.began).Round(time.Second))
+		close(plans)
+	}()
+	one := s.runner(n, time.Hour)
+	s.inLanes(func(l **lane) {
+		for record := range references {
+			record(l)
+		}
+		for p := range plans {
+			one(l, p)
+		}
+	})
+	s.summary()
+}
+
+// some chooses n plans of a story, with kinds of faults from a number on.
+func (s *suite) some(of story, n, from int) []plan {
+	all := slices.DeleteFunc(s.plans(of), func(p plan) bool { return slices.Contains(open, p.String()) })
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all = append(s.all, all...)
+	return choose(all, n, *seedFlag, from, slow...)
+}
+
+// runner returns what runs one of n plans in a lane, but begins none after a time or an interrupt.
+func (s *suite) runner(n int, limit time.Duration) func(l **lane, p plan) {
+	s.Helper()
+	interrupted, stop := signal.NotifyContext(s.Context(), os.Interrupt)
+	s.Cleanup(stop)
+	context.AfterFunc(interrupted, stop) // a second interrupt ends the process
+	s.ended = []time.Time{time.Now()}
+	var begun atomic.Int64
+	return func(l **lane, p plan) {
 		if time.Since(s.began) > limit || interrupted.Err() != nil {
 			return
 		}
@@ -251,16 +320,20 @@ func (s *suite) run(plans []plan, limit time.Duration, without ...story) {
 			*l = newLane(s, s.writer, s.certificate)
 		}
 		calm := quiet
-		if len(plans) > oneInSoMany && i%oneInSoMany == 0 {
+		if i := begun.Add(1) - 1; n > oneInSoMany && i%oneInSoMany == 0 {
 			calm = lasting
 		}
-		s.one(*l, plans[i], calm)
-		mu.Lock()
-		defer mu.Unlock()
-		ended = append(ended, time.Now())
-		fmt.Fprintf(os.Stderr, "%d of %d plans, %s left\n",
-			len(ended)-1, len(plans), remaining(ended, len(plans)).Round(time.Second))
-	})
+		s.one(*l, p, calm)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.ended = append(s.ended, time.Now())
+		fmt.Fprintf(os.Stderr, "%d of %d plans, %s left\n", len(s.ended)-1, n, remaining(s.ended, n).Round(time.Second))
+	}
+}
+
+// summary logs what all plans resulted in.
+func (s *suite) summary() {
+	s.Helper()
 	var text strings.Builder
 	s.results.summary(&text, s.all)
 	s.Log(text.String())
@@ -270,9 +343,9 @@ func (s *suite) run(plans []plan, limit time.Duration, without ...story) {
 // TestSeeded, a plan with a violation that a busy machine may cause runs again with a fresh manager, and the second
 // outcome counts.
 func (s *suite) one(l *lane, p plan, calm time.Duration) {
-	ref, has := s.references[p.story]
+	ref, has := s.reference(p.story)
 	if !has {
-		return // start has said why
+		return // record has said why
 	}
 	s.Run(p.String(), func(t *testing.T) {
 		o := outcome{Plan: p.String(), Verdict: broken}

@@ -2,6 +2,7 @@ package faults
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -163,11 +164,11 @@ func chooseStories(all []story, n int, seed uint64) []story {
 	return shuffled(all, seed)[:min(len(all), (n+plansEach-1)/plansEach)]
 }
 
-// choose returns n of the plans, in an order that depends on the seed only. Kinds of faults
-// take turns, and within a kind the stories do.
-func choose(all []plan, n int, seed uint64, without ...proxy.Kind) []plan {
+// choose returns n of the plans, in an order that depends on the seed only. Kinds of faults take turns, from one of a
+// number on, and within a kind the stories do.
+func choose(all []plan, n int, seed uint64, from int, without ...proxy.Kind) []plan {
 	counts, turns := map[string]int{}, map[plan]int{}
-	var chosen []plan
+	byKind := map[proxy.Kind][]plan{}
 	for _, p := range shuffled(all, seed) {
 		if slices.Contains(without, p.fault.Kind) {
 			continue
@@ -175,22 +176,21 @@ func choose(all []plan, n int, seed uint64, without ...proxy.Kind) []plan {
 		id := p.story + " " + string(p.fault.Kind)
 		turns[p] = counts[id]
 		counts[id]++
-		chosen = append(chosen, p)
+		byKind[p.fault.Kind] = append(byKind[p.fault.Kind], p)
 	}
-	// The first plan of each kind and story, then the second, and so on; each time in an order
-	// in which the kinds alternate.
-	slices.SortStableFunc(chosen, func(a, b plan) int { return turns[a] - turns[b] })
+	for _, plans := range byKind {
+		slices.SortStableFunc(plans, func(a, b plan) int { return turns[a] - turns[b] })
+	}
+	kinds := shuffled(slices.Sorted(maps.Keys(byKind)), seed)
 	var order []plan
-	for len(chosen) > 0 {
-		taken := map[proxy.Kind]bool{}
-		chosen = slices.DeleteFunc(chosen, func(p plan) bool {
-			if taken[p.fault.Kind] {
-				return false
-			}
-			taken[p.fault.Kind] = true
-			order = append(order, p)
-			return true
-		})
+	for i := from; len(byKind) > 0 && len(order) < n; i++ {
+		kind := kinds[i%len(kinds)]
+		if plans := byKind[kind]; len(plans) > 0 {
+			order = append(order, plans[0])
+			byKind[kind] = plans[1:]
+		} else {
+			delete(byKind, kind)
+		}
 	}
-	return order[:min(n, len(order))]
+	return order
 }

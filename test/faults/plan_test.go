@@ -162,11 +162,11 @@ func TestOtherPlansAreRefused(t *testing.T) {
 
 func TestTheSeedDecides(t *testing.T) {
 	all := some()
-	one := choose(all, len(all), 1)
-	if diff := cmp.Diff(fmt.Sprint(one), fmt.Sprint(choose(all, len(all), 1))); diff != "" {
+	one := choose(all, len(all), 1, 0)
+	if diff := cmp.Diff(fmt.Sprint(one), fmt.Sprint(choose(all, len(all), 1, 0))); diff != "" {
 		t.Error(diff)
 	}
-	if fmt.Sprint(one) == fmt.Sprint(choose(all, len(all), 2)) {
+	if fmt.Sprint(one) == fmt.Sprint(choose(all, len(all), 2, 0)) {
 		t.Error("two seeds choose alike")
 	}
 	names := func(few []story) (names []string) {
@@ -185,6 +185,14 @@ func TestTheSeedDecides(t *testing.T) {
 	if got := chooseStories(stories, 1000, 1); len(got) != len(stories) {
 		t.Errorf("%d plans have only %d stories", 1000, len(got))
 	}
+	// Plans that are chosen from one story after the other are of different kinds.
+	const each = 4
+	first, second := choose(all, each, 1, 0), choose(all, each, 1, each)
+	for _, p := range second {
+		if slices.ContainsFunc(first, func(other plan) bool { return other.fault.Kind == p.fault.Kind }) {
+			t.Errorf("both have a plan of %s", p.fault.Kind)
+		}
+	}
 	sorted := func(plans []plan) []string {
 		var names []string
 		for _, p := range plans {
@@ -200,7 +208,7 @@ func TestTheSeedDecides(t *testing.T) {
 	kinds := map[proxy.Kind]bool{}
 	want := slices.Concat(proxy.OfWrites, proxy.OfEvents, proxy.OfWatches, ofTimestamps,
 		[]proxy.Kind{proxy.Lagging, proxy.Lagging1s, proxy.SlowWebhook})
-	for _, p := range choose(all, len(want), 3, ofProcesses...) {
+	for _, p := range choose(all, len(want), 3, 0, ofProcesses...) {
 		kinds[p.fault.Kind] = true
 	}
 	for _, kind := range want {
