@@ -33,10 +33,8 @@ const (
 	registrationNamespace = "open-cluster-management-hub"
 )
 
-// upstreamNames are the stories of which all steps concern upstream's own writers. The others
-// are about what only this addon has: Placements that publish (place, slices, spread), the addon on a
-// cluster (disable, install, rollback), what it reads of other components (replace) and its repairs of copies and
-// rights (damage).
+// upstreamNames are the stories of which all steps concern upstream's own writers. Most others
+// are about what only this addon has or promises (doc.go lists them).
 var upstreamNames = []string{"bind", "edit", "rotate", "unbind", "register-again", "move"}
 
 // ofRegistration is what Open Cluster Management's registration controller leaves, besides ownedKinds.
