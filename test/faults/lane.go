@@ -184,7 +184,7 @@ func (l *lane) reset(ctx context.Context) error {
 			}
 		}
 		caughtUp := l.managerHasSeen(mark) && l.componentsHaveSeen(unregistered) || time.Since(began) >= catchingUp
-		if left == 0 && l.isIdle() && caughtUp && len(l.watcher.state(func(map[string]any) string { return "" })) == 0 {
+		if left == 0 && l.isIdle() && caughtUp && l.watcher.isEmpty() {
 			l.watcher.forget()
 			return nil
 		}

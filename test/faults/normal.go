@@ -20,18 +20,22 @@ var (
 	times = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`)
 )
 
-// normal returns an object as indented JSON without what differs between equal stories: times,
-// versions, identities. Conditions are sorted by type, and tokens replaced by their names.
-func normal(object map[string]any, tokens map[string]string) string {
+// normal returns an object as indented JSON without what differs between equal stories, but for tokens: times,
+// versions, identities. Conditions are sorted by type.
+func normal(object map[string]any) string {
 	content, err := json.MarshalIndent(cleaned(object), "", " ")
 	if err != nil {
 		return err.Error() // impossible for what was JSON
 	}
-	text := string(content)
+	return times.ReplaceAllString(uuids.ReplaceAllString(string(content), "<uid>"), "<time>")
+}
+
+// named replaces the tokens in the normal form of a Secret by their names.
+func named(text string, tokens map[string]string) string {
 	for token, name := range tokens {
 		text = strings.ReplaceAll(text, base64.StdEncoding.EncodeToString([]byte(token)), "<"+name+">")
 	}
-	return times.ReplaceAllString(uuids.ReplaceAllString(text, "<uid>"), "<time>")
+	return text
 }
 
 func cleaned(value any) any {

@@ -381,7 +381,7 @@ func (r *running) outage(during func()) {
 }
 
 func (r *running) state() map[string]string {
-	state := r.lane.watcher.state(func(object map[string]any) string { return normal(object, r.world.tokens) })
+	state := r.lane.watcher.state(r.world.tokens)
 	if r.story.runs(placementController) {
 		joinSlices(state)
 	}

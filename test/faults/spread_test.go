@@ -16,7 +16,7 @@ func TestStatesAreEqualHoweverReferencesAreSpread(t *testing.T) {
 		}
 		metadata := map[string]any{"name": fmt.Sprintf("view-profiles-%d", number)}
 		return fmt.Sprintf("%s team-a/view-profiles-%d", references, number),
-			normal(map[string]any{"metadata": metadata, "decisions": decisions}, nil)
+			normal(map[string]any{"metadata": metadata, "decisions": decisions})
 	}
 	state := func(first, second []string) map[string]string {
 		state := map[string]string{"secrets team-a/foreign": "theirs"}

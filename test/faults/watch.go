@@ -58,6 +58,7 @@ type watcher struct {
 
 	mu      sync.Mutex
 	objects map[string]*unstructured.Unstructured // by resource and key
+	texts   map[string]string                     // their normal form, if it has been asked for since they changed
 	changes []change
 	newest  uint64 // the largest version
 }
@@ -70,7 +71,7 @@ func newWatcher(
 	if err != nil {
 		return nil, err
 	}
-	w := &watcher{namespaces: namespaces, objects: map[string]*unstructured.Unstructured{}}
+	w := &watcher{namespaces: namespaces, objects: map[string]*unstructured.Unstructured{}, texts: map[string]string{}}
 	var synced []cache.InformerSynced
 	for _, kind := range kinds {
 		informer := dynamicinformer.NewFilteredDynamicInformer(client, kind, "", 0, nil, nil).Informer()
@@ -114,6 +115,7 @@ func (w *watcher) saw(what, resource string, obj any) {
 	w.newest = max(w.newest, version)
 	id := resource + " " + key
 	before := w.objects[id]
+	delete(w.texts, id)
 	switch {
 	case what == deleted:
 		delete(w.objects, id)
@@ -216,15 +218,31 @@ func (w *watcher) restart() {
 	}
 }
 
-// state returns the objects that exist, in a form that is equal after equal stories.
-func (w *watcher) state(normalize func(object map[string]any) string) map[string]string {
+// state returns the objects that exist, in a form that is equal after equal stories. Tokens are replaced by their
+// names.
+func (w *watcher) state(tokens map[string]string) map[string]string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	state := map[string]string{}
 	for id, object := range w.objects {
-		state[id] = normalize(object.Object)
+		text, has := w.texts[id]
+		if !has {
+			text = normal(object.Object)
+			w.texts[id] = text
+		}
+		if strings.HasPrefix(id, secrets+" ") {
+			text = named(text, tokens)
+		}
+		state[id] = text
 	}
 	return state
+}
+
+// isEmpty reports whether no object exists.
+func (w *watcher) isEmpty() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.objects) == 0
 }
 
 // ownersExist reports whether the profiles that own copies exist. States do not show this, because they
