@@ -164,6 +164,10 @@ func (l *lane) reset(ctx context.Context) error {
 	defer cancel()
 	began, mark := time.Now(), l.watcher.mark()
 	unregistered := map[string]bool{}
+	atRest := func() bool {
+		caughtUp := l.managerHasSeen(mark) && l.componentsHaveSeen(unregistered) || time.Since(began) >= catchingUp
+		return caughtUp && l.isIdle()
+	}
 	for {
 		left := 0
 		mayRevoke := l.manager != nil && time.Since(began) < revoking
@@ -183,13 +187,14 @@ func (l *lane) reset(ctx context.Context) error {
 				unregistered[cluster.GetName()] = true
 			}
 		}
-		caughtUp := l.managerHasSeen(mark) && l.componentsHaveSeen(unregistered) || time.Since(began) >= catchingUp
-		if left == 0 && l.isIdle() && caughtUp && l.watcher.isEmpty() {
+		if left == 0 && atRest() && l.watcher.isEmpty() {
 			l.watcher.forget()
 			return nil
 		}
-		if err := pause(ctx, poll); err != nil {
-			return fmt.Errorf("cleaning the hub: %d objects are left: %w", left, err)
+		for isOver := false; !isOver; isOver = left > 0 || atRest() || !l.watcher.isEmpty() { // else, lists tell nothing
+			if err := pause(ctx, poll); err != nil {
+				return fmt.Errorf("cleaning the hub: %d objects are left: %w", left, err)
+			}
 		}
 	}
 }
