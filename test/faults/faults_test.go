@@ -1,12 +1,14 @@
 package faults
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"os/signal"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -119,6 +121,8 @@ type suite struct {
 	began   time.Time
 	results *results
 	lanes   []*lane
+	// starts has as many elements as hubs start.
+	starts chan struct{}
 	// twice is true if a plan must fail twice to count.
 	twice bool
 	// certificate is that of cluster-proxy on all hubs.
@@ -139,7 +143,11 @@ func newSuite(t *testing.T, name, file string) *suite {
 	apitest.Must(t, err)
 	r, err := openResults(file, of.name, program)
 	apitest.Must(t, err)
-	return &suite{T: t, writer: of, began: time.Now(), results: r, references: map[string]reference{}}
+	const eachCPU = 3 // more would make the first hubs wait for the last: to start one takes mostly CPU time
+	return &suite{
+		T: t, writer: of, began: time.Now(), results: r, references: map[string]reference{},
+		starts: make(chan struct{}, eachCPU*runtime.NumCPU()),
+	}
 }
 
 // start starts the hubs, records the references of some stories, and lists their plans.
@@ -162,11 +170,18 @@ func (s *suite) prepare(lanes int) {
 	s.lanes = make([]*lane, lanes)
 }
 
-// record records the reference of a story as a subtest.
-func (s *suite) record(l **lane, of story) {
+// hub starts the hub of a lane, if it has none.
+func (s *suite) hub(l **lane) {
 	if *l == nil {
+		s.starts <- struct{}{}
+		defer func() { <-s.starts }()
 		*l = newLane(s, s.writer, s.certificate)
 	}
+}
+
+// record records the reference of a story as a subtest.
+func (s *suite) record(l **lane, of story) {
+	s.hub(l)
 	ended := s.Run("reference of "+of.name, func(t *testing.T) {
 		began := time.Now()
 		ref, problems := (*l).reference(t, of)
@@ -259,39 +274,34 @@ func (s *suite) run(plans []plan, limit time.Duration) {
 func (s *suite) seeded(n int, of, others []story) {
 	s.Helper()
 	s.prepare(*laneFlag)
-	references := make(chan func(l **lane), len(others)+len(of))
+	of = slices.SortedStableFunc(slices.Values(of), func(a, b story) int { return cmp.Compare(b.calm, a.calm) })
+	ready := newReady(len(of))
+	first := make(chan func(l **lane), len(others)+len(of))
 	for _, other := range others {
-		references <- func(l **lane) { s.record(l, other) }
+		first <- func(l **lane) { s.record(l, other) }
 	}
-	var left sync.WaitGroup
-	left.Add(len(of))
-	plans := make(chan plan, n)
 	for i, story := range of {
-		first, end := i*n/len(of), (i+1)*n/len(of)
-		references <- func(l **lane) {
-			defer left.Done() // also if the hub does not start
+		from, to := i*n/len(of), (i+1)*n/len(of)
+		first <- func(l **lane) {
+			var plans []plan
+			defer func() { ready.add(plans) }() // also if the hub does not start
 			s.record(l, story)
-			for _, p := range s.some(story, end-first, first) {
-				plans <- p
-			}
+			plans = s.some(story, to-from, from)
 		}
 	}
-	close(references)
-	go func() {
-		left.Wait()
-		s.Logf("recorded the references of %d stories, chosen by -seed=%d, in %s",
-			len(of), *seedFlag, time.Since(s.began).Round(time.Second))
-		close(plans)
-	}()
+	close(first)
 	one := s.runner(n, time.Hour)
 	s.inLanes(func(l **lane) {
-		for record := range references {
+		for record := range first {
 			record(l)
 		}
-		for p := range plans {
+		s.hub(l) // also where there was no story
+		for p, has := ready.next(); has; p, has = ready.next() {
 			one(l, p)
 		}
 	})
+	s.Logf("%d stories, chosen by -seed=%d; their references were recorded after %s",
+		len(of), *seedFlag, ready.at.Sub(s.began).Round(time.Second))
 	s.summary()
 }
 
@@ -302,6 +312,47 @@ func (s *suite) some(of story, n, from int) []plan {
 	defer s.mu.Unlock()
 	s.all = append(s.all, all...)
 	return choose(all, n, *seedFlag, from, slow...)
+}
+
+// ready are the plans of stories whose references have been recorded.
+type ready struct {
+	mu      sync.Mutex
+	changed sync.Cond // of left
+	plans   []plan
+	left    int       // stories without a reference
+	at      time.Time // when the last one was recorded
+}
+
+func newReady(stories int) *ready {
+	r := &ready{left: stories}
+	r.changed.L = &r.mu
+	return r
+}
+
+// add adds the plans of a story.
+func (r *ready) add(plans []plan) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.plans = append(r.plans, plans...)
+	r.left, r.at = r.left-1, time.Now()
+	r.changed.Broadcast()
+}
+
+// next waits for a plan. Those that were added last come first: their stories take longest, and what is short
+// should be left for the end, when other lanes have nothing to do.
+func (r *ready) next() (plan, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for len(r.plans) == 0 && r.left > 0 {
+		r.changed.Wait()
+	}
+	last := len(r.plans) - 1
+	if last < 0 {
+		return plan{}, false
+	}
+	p := r.plans[last]
+	r.plans = r.plans[:last]
+	return p, true
 }
 
 // runner returns what runs one of n plans in a lane, but begins none after a time or an interrupt.
@@ -316,9 +367,7 @@ func (s *suite) runner(n int, limit time.Duration) func(l **lane, p plan) {
 		if time.Since(s.began) > limit || interrupted.Err() != nil {
 			return
 		}
-		if *l == nil { // there are fewer stories than lanes
-			*l = newLane(s, s.writer, s.certificate)
-		}
+		s.hub(l) // there may be fewer stories than lanes
 		calm := quiet
 		if i := begun.Add(1) - 1; n > oneInSoMany && i%oneInSoMany == 0 {
 			calm = lasting

@@ -157,10 +157,10 @@ func shuffled[T any](all []T, seed uint64) []T {
 	return order
 }
 
-// chooseStories returns the stories for n plans, one for every five: a story costs two runs without a
+// chooseStories returns the stories for n plans, one for every eight: a story costs two runs without a
 // fault. The choice depends on the seed only.
 func chooseStories(all []story, n int, seed uint64) []story {
-	const plansEach = 5
+	const plansEach = 8
 	return shuffled(all, seed)[:min(len(all), (n+plansEach-1)/plansEach)]
 }
 

@@ -129,9 +129,7 @@ func take(t *testing.T, of string, all []revert) []string {
 		t.Run(r.name, func(t *testing.T) {
 			rows[i] = fmt.Sprintf("| %s | not found | |", r.name)
 			defer func() { fmt.Fprintln(os.Stderr, rows[i]) }()
-			if *l == nil {
-				*l = newLane(s, s.writer, s.certificate)
-			}
+			s.hub(l)
 			for _, p := range r.plans {
 				mu.Lock()
 				passed := passes[p]
