@@ -8,8 +8,13 @@ import (
 // SyncedInformer is an informer that is always up to date and never receives an object.
 type SyncedInformer struct{ cache.Informer }
 
-// LastSyncResourceVersion implements what watch.Definitions needs of an informer.
-func (SyncedInformer) LastSyncResourceVersion() string { return "" }
+// GetStore returns a store without a resource version.
+func (SyncedInformer) GetStore() toolscache.Store { return StoreAt("") }
+
+// StoreAt returns what watch.Definitions needs of an informer's store, which has reached a resource version.
+func StoreAt(version string) toolscache.Store {
+	return &toolscache.FakeCustomStore{LastStoreSyncResourceVersionFunc: func() string { return version }}
+}
 
 // AddEventHandler adds nothing, since no object arrives.
 func (SyncedInformer) AddEventHandler(

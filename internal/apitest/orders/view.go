@@ -202,12 +202,12 @@ type informer struct {
 	kind Kind
 }
 
-// LastSyncResourceVersion is later than all others once the cache shows all that is on the hub.
-func (i informer) LastSyncResourceVersion() string {
+// GetStore has a resource version later than all others once the cache shows all that is on the hub.
+func (i informer) GetStore() toolscache.Store {
 	if i.view.world.now.Delivering(i.kind) {
-		return "1"
+		return apitest.StoreAt("1")
 	}
-	return "1000000"
+	return apitest.StoreAt("1000000")
 }
 
 // AddEventHandler reports what is there, and has deliver report what is added.

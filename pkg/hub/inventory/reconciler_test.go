@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
 	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
 	testingclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -81,7 +82,7 @@ type informer struct {
 	reader *indexedReader
 }
 
-func (i informer) LastSyncResourceVersion() string { return i.reader.reached }
+func (i informer) GetStore() toolscache.Store { return apitest.StoreAt(i.reader.reached) }
 
 func (r *indexedReader) Get(ctx context.Context, key types.NamespacedName,
 	obj client.Object, _ ...client.GetOption) error {

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -85,7 +86,7 @@ type informerAt struct {
 	version *string
 }
 
-func (i informerAt) LastSyncResourceVersion() string { return *i.version }
+func (i informerAt) GetStore() toolscache.Store { return apitest.StoreAt(*i.version) }
 
 // nothing is what a controller remembers of no pair.
 type nothing struct{}

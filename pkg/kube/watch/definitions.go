@@ -66,7 +66,7 @@ type Source struct {
 	// CRD is the name of the kind's CustomResourceDefinition.
 	CRD string
 
-	// Informer holds the objects. It must be one of client-go's, which report their
+	// Informer holds the objects. It must be one of client-go's, whose stores report their
 	// progress.
 	Informer any
 
@@ -77,7 +77,7 @@ type Source struct {
 
 // informer is the subset of client-go's informers that is needed.
 type informer interface {
-	LastSyncResourceVersion() string
+	GetStore() toolscache.Store
 	AddEventHandler(toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error)
 }
 
@@ -497,11 +497,12 @@ func (d *Definitions) Refresh(
 	return again, announce, nil
 }
 
-// hasReached reports whether the informer has caught up with a resource version. These count the
-// writes of all kinds together.
+// hasReached reports whether the informer's objects have caught up with a resource version. These count the
+// writes of all kinds together. The informer's own version (LastSyncResourceVersion) does not tell: it counts
+// what waits in the queue to its store.
 func (f *definition) hasReached(version string) bool {
 	objects, _ := f.Informer.(informer)
-	reached := objects.LastSyncResourceVersion()
+	reached := objects.GetStore().LastStoreSyncResourceVersion()
 	return reached == version || kube.IsNewer(reached, version)
 }
 

@@ -9,14 +9,19 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	apiwatch "k8s.io/apimachinery/pkg/watch"
 	toolscache "k8s.io/client-go/tools/cache"
 	testingclock "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"open-cluster-management.io/cluster-inventory-addon/internal/apitest"
 	"open-cluster-management.io/cluster-inventory-addon/pkg/kube"
 )
 
@@ -54,7 +59,10 @@ type fakeInformer struct {
 	handlers []toolscache.ResourceEventHandler
 }
 
-func (i *fakeInformer) LastSyncResourceVersion() string { return i.version }
+// LastSyncResourceVersion counts what is still on its way to the objects.
+func (i *fakeInformer) LastSyncResourceVersion() string { return "999999" }
+
+func (i *fakeInformer) GetStore() toolscache.Store { return apitest.StoreAt(i.version) }
 
 func (i *fakeInformer) AddEventHandler(
 	handler toolscache.ResourceEventHandler,
@@ -505,6 +513,38 @@ func TestLiveReadsAreShared(t *testing.T) {
 	}
 }
 
+// An informer of client-go's says how far its objects are, also when a bookmark and no object says it.
+func TestAnInformersStoreReportsItsProgress(t *testing.T) {
+	version, events := "5", apiwatch.NewFake()
+	informer := toolscache.NewSharedIndexInformer(&toolscache.ListWatch{
+		ListFunc: func(metav1.ListOptions) (apiruntime.Object, error) {
+			return &corev1.NamespaceList{ListMeta: metav1.ListMeta{ResourceVersion: version}}, nil
+		},
+		WatchFunc: func(options metav1.ListOptions) (apiwatch.Interface, error) {
+			if ptr.Deref(options.SendInitialEvents, false) {
+				return nil, apierrors.NewInvalid(schema.GroupKind{}, "", nil) // so that it lists
+			}
+			return events, nil
+		},
+	}, &corev1.Namespace{}, 0, nil)
+	go informer.RunWithContext(t.Context())
+	reaches := func(version string) {
+		t.Helper()
+		d := &definition{Source: Source{Informer: informer}}
+		apitest.Eventually(t, apitest.Patience, "version "+version, func() string {
+			if d.hasReached(version) {
+				return ""
+			}
+			return informer.GetStore().LastStoreSyncResourceVersion()
+		})
+	}
+	reaches("5")
+	events.Add(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "one", ResourceVersion: "6"}})
+	reaches("6")
+	events.Action(apiwatch.Bookmark, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "7"}})
+	reaches("7")
+}
+
 // A cache that was filled by an API server that lags is distinguished from one that is up to
 // date, and once it has caught up, that stays so.
 func TestLagging(t *testing.T) {
@@ -518,7 +558,7 @@ func TestLagging(t *testing.T) {
 			t.Errorf("%s: lags is %t, want %t", when, got, want)
 		}
 	}
-	lags("the API server has come further", true)
+	lags("the API server has come further, and its events are not in the cache yet", true)
 	s.informer.version = "11"
 	lags("the cache has come as far", false)
 	s.informer.version = "1"
