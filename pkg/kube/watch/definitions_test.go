@@ -517,10 +517,10 @@ func TestLiveReadsAreShared(t *testing.T) {
 func TestAnInformersStoreReportsItsProgress(t *testing.T) {
 	version, events := "5", apiwatch.NewFake()
 	informer := toolscache.NewSharedIndexInformer(&toolscache.ListWatch{
-		ListFunc: func(metav1.ListOptions) (apiruntime.Object, error) {
+		ListWithContextFunc: func(context.Context, metav1.ListOptions) (apiruntime.Object, error) {
 			return &corev1.NamespaceList{ListMeta: metav1.ListMeta{ResourceVersion: version}}, nil
 		},
-		WatchFunc: func(options metav1.ListOptions) (apiwatch.Interface, error) {
+		WatchFuncWithContext: func(_ context.Context, options metav1.ListOptions) (apiwatch.Interface, error) {
 			if ptr.Deref(options.SendInitialEvents, false) {
 				return nil, apierrors.NewInvalid(schema.GroupKind{}, "", nil) // so that it lists
 			}
