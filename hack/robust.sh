@@ -2,7 +2,7 @@
 # Injects faults into what the manager exchanges with a hub (see test/faults): all plans that
 # have not run yet with this manager, in an order that SEED decides, until TIME is over, or
 # only those of STORY (several with commas between them). Their results are kept in RESULTS, so that the
-# next run goes on where this one ended. PLAN runs one plan, and PLANS so many that SEED chooses. WRITER=agent
+# next run goes on where this one ended. PLAN runs one plan, and PLANS that many, which SEED chooses. WRITER=agent
 # has this addon's agent tested instead of its manager, and WRITER=upstream Open Cluster Management's
 # and managed-serviceaccount's own writers.
 set -euo pipefail

@@ -97,7 +97,7 @@
 //   - No leader is paused or replaced: each of the two programs elects one by times of its own.
 //   - Their clocks are right.
 //   - No CRD is recreated, because garbage collection deletes what its objects own. OCM's own kinds are
-//     always served: that its controllers take away what depends on them is right.
+//     always served, because its controllers rightly take away what depends on them.
 //   - They write no PlacementDecisions and no access providers, so of the order of changes only
 //     the owners of copies are checked.
 //   - APIs of addons are served in all versions, without OCM's conversion webhook.
@@ -247,8 +247,8 @@
 //
 // One plan follows another on the same hub, with the same manager unless the fault or a finding
 // has changed it; before each, the hub is emptied, and that is checked. In install, rollback and spread, a plan does
-// not start with an empty hub if the one before was of its story, had no finding and at most a fault of a write, an
-// event or a watch, and if the plan needs no new programs: the story then undoes what it has done, until the hub is
+// not start with an empty hub if the one before was of its story, had no finding, and had no fault but one of a write,
+// an event or a watch, and if the plan needs no new programs: the story then undoes what it has done, until the hub is
 // in the reference's state before.
 //
 // # Oracles

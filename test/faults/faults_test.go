@@ -121,7 +121,7 @@ type suite struct {
 	began   time.Time
 	results *results
 	lanes   []*lane
-	// starts has as many elements as hubs start.
+	// starts limits how many hubs start at the same time.
 	starts chan struct{}
 	// twice is true if a plan must fail twice to count.
 	twice bool
@@ -143,7 +143,7 @@ func newSuite(t *testing.T, name, file string) *suite {
 	apitest.Must(t, err)
 	r, err := openResults(file, of.name, program)
 	apitest.Must(t, err)
-	const eachCPU = 3 // more would make the first hubs wait for the last: to start one takes mostly CPU time
+	const eachCPU = 3 // starting a hub takes mostly CPU time, so with more, all of them would be ready late
 	return &suite{
 		T: t, writer: of, began: time.Now(), results: r, references: map[string]reference{},
 		starts: make(chan struct{}, eachCPU*runtime.NumCPU()),
@@ -275,7 +275,7 @@ func (s *suite) seeded(n int, of, others []story) {
 	s.Helper()
 	s.prepare(*laneFlag)
 	of = slices.SortedStableFunc(slices.Values(of), func(a, b story) int { return cmp.Compare(b.calm, a.calm) })
-	ready := newReady(len(of))
+	plans := newReady(len(of))
 	first := make(chan func(l **lane), len(others)+len(of))
 	for _, other := range others {
 		first <- func(l **lane) { s.record(l, other) }
@@ -283,10 +283,10 @@ func (s *suite) seeded(n int, of, others []story) {
 	for i, story := range of {
 		from, to := i*n/len(of), (i+1)*n/len(of)
 		first <- func(l **lane) {
-			var plans []plan
-			defer func() { ready.add(plans) }() // also if the hub does not start
+			var some []plan
+			defer func() { plans.add(some) }() // also if the hub does not start
 			s.record(l, story)
-			plans = s.some(story, to-from, from)
+			some = s.some(story, to-from, from)
 		}
 	}
 	close(first)
@@ -296,16 +296,16 @@ func (s *suite) seeded(n int, of, others []story) {
 			record(l)
 		}
 		s.hub(l) // also where there was no story
-		for p, has := ready.next(); has; p, has = ready.next() {
+		for p, has := plans.next(); has; p, has = plans.next() {
 			one(l, p)
 		}
 	})
 	s.Logf("%d stories, chosen by -seed=%d; their references were recorded after %s",
-		len(of), *seedFlag, ready.at.Sub(s.began).Round(time.Second))
+		len(of), *seedFlag, plans.at.Sub(s.began).Round(time.Second))
 	s.summary()
 }
 
-// some chooses n plans of a story, with kinds of faults from a number on.
+// some chooses n plans of a story, as choose does.
 func (s *suite) some(of story, n, from int) []plan {
 	all := slices.DeleteFunc(s.plans(of), func(p plan) bool { return slices.Contains(open, p.String()) })
 	s.mu.Lock()

@@ -191,9 +191,12 @@ func (l *lane) reset(ctx context.Context) error {
 			l.watcher.forget()
 			return nil
 		}
-		for isOver := false; !isOver; isOver = left > 0 || atRest() || !l.watcher.isEmpty() { // else, lists tell nothing
+		for {
 			if err := pause(ctx, poll); err != nil {
 				return fmt.Errorf("cleaning the hub: %d objects are left: %w", left, err)
+			}
+			if left > 0 || atRest() || !l.watcher.isEmpty() { // else, a list would show nothing new
+				break
 			}
 		}
 	}

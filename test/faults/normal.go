@@ -30,8 +30,8 @@ func normal(object map[string]any) string {
 	return times.ReplaceAllString(uuids.ReplaceAllString(string(content), "<uid>"), "<time>")
 }
 
-// named replaces the tokens in the normal form of a Secret by their names.
-func named(text string, tokens map[string]string) string {
+// withNames replaces the tokens in the normal form of a Secret by their names.
+func withNames(text string, tokens map[string]string) string {
 	for token, name := range tokens {
 		text = strings.ReplaceAll(text, base64.StdEncoding.EncodeToString([]byte(token)), "<"+name+">")
 	}

@@ -441,15 +441,15 @@ func TestStatesAreEqualAfterEqualStories(t *testing.T) {
 	const one, other = "01234567-0123-0123-0123-0123456789ab", "fedcba98-0123-0123-0123-0123456789ab"
 	const then, now = "2026-01-02T03:04:05Z", "2026-02-03T04:05:06.789Z"
 	tokens := map[string]string{"t-1": "c1/reader#1", "t-2": "c1/reader#1", "t-3": "c1/reader#2"}
-	a := named(normal(object(one, "t-1", then, condition("A", "True", then), condition("B", "True", then))), tokens)
-	b := named(normal(object(other, "t-2", now, condition("B", "True", now), condition("A", "True", now))), tokens)
+	a := withNames(normal(object(one, "t-1", then, condition("A", "True", then), condition("B", "True", then))), tokens)
+	b := withNames(normal(object(other, "t-2", now, condition("B", "True", now), condition("A", "True", now))), tokens)
 	if diff := cmp.Diff(a, b); diff != "" {
 		t.Error(diff)
 	}
 	for name, different := range map[string]string{
-		"another token":  named(normal(object(one, "t-3", then, condition("A", "True", then), condition("B", "True", then))), tokens),
-		"another status": named(normal(object(one, "t-1", then, condition("A", "True", then), condition("B", "False", then))), tokens),
-		"a condition":    named(normal(object(one, "t-1", then, condition("A", "True", then))), tokens),
+		"another token":  withNames(normal(object(one, "t-3", then, condition("A", "True", then), condition("B", "True", then))), tokens),
+		"another status": withNames(normal(object(one, "t-1", then, condition("A", "True", then), condition("B", "False", then))), tokens),
+		"a condition":    withNames(normal(object(one, "t-1", then, condition("A", "True", then))), tokens),
 	} {
 		if a == different {
 			t.Errorf("%s makes no difference", name)

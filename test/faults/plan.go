@@ -164,11 +164,12 @@ func chooseStories(all []story, n int, seed uint64) []story {
 	return shuffled(all, seed)[:min(len(all), (n+plansEach-1)/plansEach)]
 }
 
-// choose returns n of the plans, in an order that depends on the seed only. Kinds of faults take turns, from one of a
-// number on, and within a kind the stories do.
+// choose returns n of the plans, in an order that depends on the seed only. Kinds of faults take turns, and within a
+// kind the stories do. The first kind is the one at position from, modulo their number.
 func choose(all []plan, n int, seed uint64, from int, without ...proxy.Kind) []plan {
 	counts, turns := map[string]int{}, map[plan]int{}
 	byKind := map[proxy.Kind][]plan{}
+	total := 0
 	for _, p := range shuffled(all, seed) {
 		if slices.Contains(without, p.fault.Kind) {
 			continue
@@ -177,19 +178,18 @@ func choose(all []plan, n int, seed uint64, from int, without ...proxy.Kind) []p
 		turns[p] = counts[id]
 		counts[id]++
 		byKind[p.fault.Kind] = append(byKind[p.fault.Kind], p)
+		total++
 	}
 	for _, plans := range byKind {
 		slices.SortStableFunc(plans, func(a, b plan) int { return turns[a] - turns[b] })
 	}
 	kinds := shuffled(slices.Sorted(maps.Keys(byKind)), seed)
 	var order []plan
-	for i := from; len(byKind) > 0 && len(order) < n; i++ {
+	for i := from; len(order) < min(n, total); i++ {
 		kind := kinds[i%len(kinds)]
 		if plans := byKind[kind]; len(plans) > 0 {
 			order = append(order, plans[0])
 			byKind[kind] = plans[1:]
-		} else {
-			delete(byKind, kind)
 		}
 	}
 	return order

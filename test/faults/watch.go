@@ -231,7 +231,7 @@ func (w *watcher) state(tokens map[string]string) map[string]string {
 			w.texts[id] = text
 		}
 		if strings.HasPrefix(id, secrets+" ") {
-			text = named(text, tokens)
+			text = withNames(text, tokens)
 		}
 		state[id] = text
 	}

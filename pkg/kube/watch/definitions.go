@@ -498,8 +498,8 @@ func (d *Definitions) Refresh(
 }
 
 // hasReached reports whether the informer's objects have caught up with a resource version. These count the
-// writes of all kinds together. The informer's own version (LastSyncResourceVersion) does not tell: it counts
-// what waits in the queue to its store.
+// writes of all kinds together. The informer's own version (LastSyncResourceVersion) may be ahead of its store:
+// it includes events that still wait in the queue.
 func (f *definition) hasReached(version string) bool {
 	objects, _ := f.Informer.(informer)
 	reached := objects.GetStore().LastStoreSyncResourceVersion()

@@ -513,12 +513,12 @@ func TestLiveReadsAreShared(t *testing.T) {
 	}
 }
 
-// An informer of client-go's says how far its objects are, also when a bookmark and no object says it.
+// The store of a client-go informer knows the resource version that it has reached by a list, an event or a bookmark.
 func TestAnInformersStoreReportsItsProgress(t *testing.T) {
-	version, events := "5", apiwatch.NewFake()
+	events := apiwatch.NewFake()
 	informer := toolscache.NewSharedIndexInformer(&toolscache.ListWatch{
 		ListWithContextFunc: func(context.Context, metav1.ListOptions) (apiruntime.Object, error) {
-			return &corev1.NamespaceList{ListMeta: metav1.ListMeta{ResourceVersion: version}}, nil
+			return &corev1.NamespaceList{ListMeta: metav1.ListMeta{ResourceVersion: "5"}}, nil
 		},
 		WatchFuncWithContext: func(_ context.Context, options metav1.ListOptions) (apiwatch.Interface, error) {
 			if ptr.Deref(options.SendInitialEvents, false) {
